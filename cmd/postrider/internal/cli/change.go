@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/cmd/postrider/internal/config"
+	"github.com/postrider/postrider/cmd/postrider/internal/wiring"
+	"github.com/postrider/postrider/operator"
+)
+
+// change is a method of the operator's store. It returns how many events it changed, also beside an error.
+type change func(operator.Store, context.Context, operator.Filter, operator.Action) (int, error)
+
+// changes completes a command that changes the chosen events; done says what they are then.
+func (c *command) changes(done string, do change, cmd *cobra.Command) *cobra.Command {
+	var chosen filterFlags
+	var acting actionFlags
+	cmd.RunE = func(cmd *cobra.Command, ids []string) error {
+		filter, err := chosen.target(ids)
+		if err != nil {
+			return err
+		}
+		return c.withOutbox(func(_ *config.Config, o *wiring.Outbox) error {
+			n, err := do(o.Store, cmd.Context(), filter, acting.action())
+			if err == nil && len(ids) > n && filter.Limit == 0 {
+				err = fmt.Errorf("%d of %d events were left alone: they do not exist, or are not in a state in which they can be %s; see postrider events show", len(ids)-n, len(ids), done)
+			}
+			return errors.Join(c.printChanged(n, done), err)
+		})
+	}
+	chosen.selects(cmd)
+	chosen.asksForAll(cmd)
+	acting.add(cmd)
+	return c.printsJSON(cmd)
+}
+
+func (c *command) printChanged(n int, done string) error {
+	if c.json {
+		return c.printJSON(map[string]int{done: n})
+	}
+	events := "events"
+	if n == 1 {
+		events = "event"
+	}
+	_, err := fmt.Fprintf(c.stdout, "%d %s %s\n", n, events, done)
+	return err
+}
+
+// discards completes a command that gives the chosen events up.
+func (c *command) discards(cmd *cobra.Command) *cobra.Command {
+	cmd = c.changes("discarded", operator.Store.Discard, cmd)
+	discard := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, ids []string) error {
+		if cmd.Flag("reason").Value.String() == "" {
+			return usageError{errors.New("--reason is missing: say why the events need not be sent; it is kept with them")}
+		}
+		return discard(cmd, ids)
+	}
+	return cmd
+}

@@ -1,0 +1,109 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/cmd/postrider/internal/config"
+	"github.com/postrider/postrider/cmd/postrider/internal/wiring"
+	"github.com/postrider/postrider/operator"
+)
+
+func (c *command) check() *cobra.Command {
+	return c.printsJSON(&cobra.Command{
+		Use:   "check",
+		Short: "Looks for what is wrong with configuration, database, tables and sinks",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			findings, err := c.findings(cmd.Context())
+			if err != nil {
+				return err
+			}
+			if err := c.printFindings(findings); err != nil {
+				return err
+			}
+			if slices.ContainsFunc(findings, isError) {
+				return errReported
+			}
+			return nil
+		},
+	})
+}
+
+func isError(f operator.Finding) bool { return f.Level == operator.LevelError }
+
+// findings looks at everything. A mistake in the configuration is a finding; only a file that cannot be read is an
+// error.
+func (c *command) findings(ctx context.Context) ([]operator.Finding, error) {
+	cfg, err := c.load()
+	var mistakes *config.Error
+	switch {
+	case errors.As(err, &mistakes):
+		return configFindings(mistakes), nil
+	case err != nil:
+		return nil, err
+	}
+	findings := []operator.Finding{{Level: operator.LevelOK, Subject: "configuration", Message: c.file + " has no mistakes"}}
+	findings = append(findings, outboxFindings(ctx, cfg)...)
+	return append(findings, sinkFindings(ctx, cfg)...), nil
+}
+
+func configFindings(mistakes *config.Error) []operator.Finding {
+	var findings []operator.Finding
+	for _, p := range mistakes.Problems {
+		subject := fmt.Sprintf("%s:%d", p.File, p.Line)
+		if p.Path != "" {
+			subject += " " + p.Path
+		}
+		findings = append(findings, operator.Finding{Level: operator.LevelError, Subject: subject, Message: p.Message, Hint: p.Hint})
+	}
+	return findings
+}
+
+func outboxFindings(ctx context.Context, cfg *config.Config) []operator.Finding {
+	outbox, err := wiring.OpenOutbox(cfg)
+	if err != nil {
+		return []operator.Finding{{Level: operator.LevelError, Subject: "outbox", Message: err.Error()}}
+	}
+	defer outbox.Close()
+	return outbox.Store.Verify(ctx)
+}
+
+func sinkFindings(ctx context.Context, cfg *config.Config) []operator.Finding {
+	var findings []operator.Finding
+	for _, s := range cfg.Sinks {
+		findings = append(findings, findingsOf(ctx, s, cfg.Routes)...)
+	}
+	return findings
+}
+
+// findingsOf leaves embedded servers alone: they are part of the relay's process.
+func findingsOf(ctx context.Context, s config.Sink, routes []config.Route) []operator.Finding {
+	subject := "sink " + s.Name
+	if s.NATS != nil && s.NATS.Embedded != nil {
+		return []operator.Finding{{Level: operator.LevelOK, Subject: subject, Message: "its server is part of postrider run, so it was not looked at"}}
+	}
+	sinks, err := wiring.OpenSinks(ctx, []config.Sink{s}, io.Discard)
+	if err != nil {
+		return []operator.Finding{{Level: operator.LevelError, Subject: subject, Message: err.Error()}}
+	}
+	defer sinks.Close()
+	return sinks.Check(ctx, routes)
+}
+
+func (c *command) printFindings(findings []operator.Finding) error {
+	if c.json {
+		return c.printJSON(map[string]any{"findings": findings})
+	}
+	for _, f := range findings {
+		if _, err := fmt.Fprintf(c.stdout, "%-7s  %s\n", f.Level, plain(wiring.Line(f))); err != nil {
+			return err
+		}
+	}
+	return nil
+}

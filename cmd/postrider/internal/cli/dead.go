@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/cmd/postrider/internal/config"
+	"github.com/postrider/postrider/cmd/postrider/internal/wiring"
+	"github.com/postrider/postrider/operator"
+)
+
+func (c *command) dead() *cobra.Command {
+	return group("dead", "Shows dead letters, sends them again or gives them up",
+		c.deadList(),
+		c.changes("redriven", operator.Store.Redrive, &cobra.Command{
+			Use:   "redrive [EVENT...]",
+			Short: "Makes DEAD events PENDING with their attempts reset, so that the relay sends them again",
+		}),
+		c.discards(&cobra.Command{
+			Use:   "discard [EVENT...]",
+			Short: "Makes DEAD events DISCARDED: they are never sent",
+		}),
+	)
+}
+
+func (c *command) deadList() *cobra.Command {
+	var limit int
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "Lists dead letters grouped by cause, the largest group first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.withOutbox(func(_ *config.Config, o *wiring.Outbox) error {
+				ctx, cancel := looking(cmd)
+				defer cancel()
+				groups, err := o.Store.DeadGroups(ctx, limit)
+				if err != nil {
+					return err
+				}
+				return c.printDead(groups)
+			})
+		},
+	}
+	cmd.Flags().IntVar(&limit, "limit", 50, "at most this many groups")
+	return c.printsJSON(cmd)
+}
+
+func (c *command) printDead(groups []operator.DeadGroup) error {
+	if c.json {
+		return c.printJSON(map[string]any{"groups": append([]operator.DeadGroup{}, groups...)})
+	}
+	t := newTable(c.stdout, "EVENTS", "AGGREGATE TYPE", "EVENT TYPE", "OLDEST", "ONE OF THEM", "ERROR")
+	for _, g := range groups {
+		t.row(strconv.FormatInt(g.Count, 10), g.AggregateType, g.EventType, utc(g.Oldest), g.Sample, g.Error)
+	}
+	return t.flush()
+}

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/postrider/postrider/cmd/postrider/internal/wiring"
+	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/operator"
+)
+
+// foundEvent is all that is known of one event.
+type foundEvent struct {
+	row      operator.Row
+	attempts []operator.Attempt
+	receipts []inbox.Receipt
+}
+
+func findEvent(ctx context.Context, o *wiring.Outbox, ref string) (foundEvent, error) {
+	row, err := o.Store.Event(ctx, ref)
+	if err != nil {
+		return foundEvent{}, err
+	}
+	attempts, err := o.Store.Attempts(ctx, row.ID)
+	if err != nil {
+		return foundEvent{}, err
+	}
+	receipts, err := o.Receipts(ctx, row.EventID)
+	return foundEvent{row, attempts, receipts}, err
+}
+
+// eventJSON is an event's columns. The payload stands as it is when it is JSON, else as a string in base64.
+type eventJSON struct {
+	operator.Row
+	PublishedTo     string          `json:"published_to"` // also when it is empty
+	Payload         json.RawMessage `json:"payload"`
+	PayloadEncoding string          `json:"payload_encoding"` // json or base64
+}
+
+func newEventJSON(r operator.Row) eventJSON {
+	if isJSON(r.Payload) {
+		return eventJSON{r, r.PublishedTo, r.Payload, "json"}
+	}
+	return eventJSON{r, r.PublishedTo, strconv.AppendQuote(nil, base64.StdEncoding.EncodeToString(r.Payload)), "base64"}
+}
+
+func isJSON(payload []byte) bool { return utf8.Valid(payload) && json.Valid(payload) }
+
+func (f foundEvent) json() any {
+	return struct {
+		eventJSON
+		Attempts []operator.Attempt `json:"attempts"`
+		Receipts []inbox.Receipt    `json:"receipts"`
+	}{newEventJSON(f.row), append([]operator.Attempt{}, f.attempts...), append([]inbox.Receipt{}, f.receipts...)}
+}
+
+func (c *command) printEvent(f foundEvent) error {
+	r := f.row
+	t := newTable(c.stdout)
+	t.row("id", r.ID)
+	t.row("event_id", r.EventID)
+	t.row("status", string(r.Status))
+	t.row("aggregate_type", r.AggregateType)
+	t.row("aggregate_id", r.AggregateID)
+	t.row("event_type", r.EventType)
+	if r.AggregateVersion != nil {
+		t.row("aggregate_version", strconv.FormatInt(*r.AggregateVersion, 10))
+	}
+	t.row("topic", r.Topic)
+	t.row("content_type", r.ContentType)
+	for _, name := range slices.Sorted(maps.Keys(r.Headers)) {
+		t.row("header "+name, r.Headers[name])
+	}
+	t.row("dedup_key", r.DedupKey)
+	t.row("retry_count", strconv.Itoa(r.RetryCount))
+	t.row("next_attempt_at", utc(r.NextAttemptAt))
+	t.row("last_error", r.LastError)
+	if r.Shard != nil {
+		t.row("shard", strconv.Itoa(*r.Shard))
+	}
+	t.row("created_at", utc(r.CreatedAt))
+	if r.PublishedAt != nil {
+		t.row("published_at", utc(*r.PublishedAt))
+	}
+	t.row("published_to", r.PublishedTo)
+	if err := t.flush(); err != nil {
+		return err
+	}
+	if err := c.printPayload(r.Payload); err != nil {
+		return err
+	}
+	if len(f.attempts) == 0 {
+		return nil
+	}
+	fmt.Fprintln(c.stdout)
+	t = newTable(c.stdout, "AT", "OUTCOME", "BY", "ERROR OR REASON")
+	for _, a := range f.attempts {
+		t.row(utc(a.At), a.Outcome, a.By, a.Error)
+	}
+	return t.flush()
+}
+
+func (c *command) printPayload(payload []byte) error {
+	if !isJSON(payload) {
+		_, err := fmt.Fprintf(c.stdout, "\npayload (%d bytes, base64)\n%s\n", len(payload), base64.StdEncoding.EncodeToString(payload))
+		return err
+	}
+	var indented bytes.Buffer
+	if err := json.Indent(&indented, payload, "", "  "); err != nil {
+		return err
+	}
+	fmt.Fprintf(c.stdout, "\npayload (%d bytes)\n", len(payload))
+	for line := range strings.Lines(indented.String()) {
+		fmt.Fprintln(c.stdout, plain(strings.TrimSuffix(line, "\n")))
+	}
+	return nil
+}

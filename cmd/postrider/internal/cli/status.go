@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/cmd/postrider/internal/config"
+	"github.com/postrider/postrider/cmd/postrider/internal/wiring"
+	"github.com/postrider/postrider/operator"
+	"github.com/postrider/postrider/relay"
+)
+
+func (c *command) status() *cobra.Command {
+	return c.printsJSON(&cobra.Command{
+		Use:   "status",
+		Short: "Shows what waits and how long, and the relays, shards and sinks",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return c.withOutbox(func(cfg *config.Config, o *wiring.Outbox) error {
+				ctx, cancel := looking(cmd)
+				defer cancel()
+				status, err := o.Store.Status(ctx, cfg.Relay.Name)
+				if err != nil {
+					return err
+				}
+				if c.json {
+					return c.printJSON(withLists(status))
+				}
+				return c.printStatus(status)
+			})
+		},
+	})
+}
+
+// withLists makes lists without elements show as [].
+func withLists(s operator.Status) operator.Status {
+	s.Relays = append([]operator.Relay{}, s.Relays...)
+	s.Sinks = append([]relay.SinkState{}, s.Sinks...)
+	s.KeyGroups = append([]operator.KeyGroup{}, s.KeyGroups...)
+	return s
+}
+
+func (c *command) printStatus(s operator.Status) error {
+	about := ""
+	if s.Estimated {
+		about = "about "
+	}
+	t := newTable(c.stdout)
+	for _, state := range postrider.States() {
+		if n := s.States[state]; n > 0 || state != postrider.StateProcessing {
+			t.row(string(state), about+strconv.FormatInt(n, 10))
+		}
+	}
+	t.row("oldest unpublished", seconds(s.OldestPendingSeconds))
+	t.row("shards", fmt.Sprintf("%d: %d owned, %d free, %d expired", s.Shards.Total, s.Shards.Owned, s.Shards.Free, s.Shards.Expired))
+	if err := t.flush(); err != nil {
+		return err
+	}
+	for _, print := range []func(operator.Status) error{c.printRelays, c.printSinks, c.printKeyGroups} {
+		if err := print(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *command) printRelays(s operator.Status) error {
+	fmt.Fprintln(c.stdout)
+	if len(s.Relays) == 0 {
+		_, err := fmt.Fprintln(c.stdout, "no relay is at work: start one with postrider run")
+		return err
+	}
+	t := newTable(c.stdout, "RELAY", "HOST", "VERSION", "HEARTBEAT", "SHARDS")
+	for _, r := range s.Relays {
+		t.row(r.ID, r.Host, r.Version, seconds(r.HeartbeatSeconds)+" ago", strconv.Itoa(r.Shards))
+	}
+	return t.flush()
+}
+
+func (c *command) printSinks(s operator.Status) error {
+	if len(s.Sinks) == 0 {
+		return nil
+	}
+	fmt.Fprintln(c.stdout)
+	t := newTable(c.stdout, "SINK", "TYPE", "CIRCUIT", "SINCE", "LAST ERROR")
+	for _, k := range s.Sinks {
+		t.row(k.Name, k.Type, k.Circuit, utc(k.Since), k.LastError)
+	}
+	return t.flush()
+}
+
+func (c *command) printKeyGroups(s operator.Status) error {
+	if len(s.KeyGroups) == 0 {
+		return nil
+	}
+	fmt.Fprintln(c.stdout)
+	t := newTable(c.stdout, "WAITING SHARD", "OLDEST", "KEY", "EVENT", "LAST ERROR")
+	for _, g := range s.KeyGroups {
+		t.row(strconv.Itoa(g.Shard), seconds(g.OldestPendingSeconds), g.OldestKey, g.OldestEventID, short(g.LastError))
+	}
+	return t.flush()
+}

@@ -1,0 +1,58 @@
+package cli
+
+import (
+	"fmt"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/cmd/postrider/internal/config"
+	"github.com/postrider/postrider/cmd/postrider/internal/wiring"
+)
+
+func (c *command) trace() *cobra.Command {
+	return c.printsJSON(&cobra.Command{
+		Use:   "trace EVENT",
+		Short: "Tells where an event is: added, published, applied; EVENT is an event id or an outbox id",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return c.withOutbox(func(_ *config.Config, o *wiring.Outbox) error {
+				ctx, cancel := looking(cmd)
+				defer cancel()
+				found, err := findEvent(ctx, o, args[0])
+				if err != nil {
+					return err
+				}
+				if c.json {
+					return c.printJSON(found.json())
+				}
+				return c.printTrace(found)
+			})
+		},
+	})
+}
+
+// printTrace tells the event's way as a list of what happened to it.
+func (c *command) printTrace(f foundEvent) error {
+	r := f.row
+	fmt.Fprintf(c.stdout, "event %s (%s %s, %s), outbox id %s\n\n",
+		r.EventID, plain(r.AggregateType), plain(r.AggregateID), plain(r.EventType), r.ID)
+	t := newTable(c.stdout, "AT", "WHAT", "DETAILS")
+	t.row(utc(r.CreatedAt), "added", "")
+	for _, a := range f.attempts {
+		t.row(utc(a.At), a.Outcome, a.Error)
+	}
+	switch {
+	case r.PublishedAt != nil:
+		t.row(utc(*r.PublishedAt), "published", r.PublishedTo)
+	case r.Status == postrider.StatePending:
+		t.row(utc(r.NextAttemptAt), "due", "PENDING, "+strconv.Itoa(r.RetryCount)+" attempts failed")
+	default:
+		t.row("", "is "+string(r.Status), r.LastError)
+	}
+	for _, receipt := range f.receipts {
+		t.row(utc(receipt.At), "applied", "by consumer "+receipt.Consumer)
+	}
+	return t.flush()
+}

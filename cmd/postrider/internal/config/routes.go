@@ -1,0 +1,119 @@
+package config
+
+import (
+	"fmt"
+	"path"
+	"strings"
+)
+
+// Route sends the events that it matches to a sink.
+type Route struct {
+	// AggregateType and EventType are patterns as [path.Match] has them;
+	// empty, like * alone, matches everything.
+	AggregateType, EventType string
+	// Sink is the name of one of the sinks.
+	Sink string
+	// Topic is the template for the topic, or the subject with NATS, of an
+	// event without a topic of its own: plain text with the fields
+	// {aggregate_type}, {aggregate_id} and {event_type}. The default is
+	// {aggregate_type}.
+	Topic string
+	// Headers is the layout of the message headers. The default, and for now
+	// the only one, is postrider.
+	Headers Headers
+	// Retry is the route's own policy, or that of the relay.
+	Retry Retry
+}
+
+// Headers is a layout of message headers.
+type Headers string
+
+// The layouts of message headers.
+const (
+	HeadersPostrider   Headers = "postrider"
+	HeadersCloudEvents Headers = "cloudevents"
+	HeadersDebezium    Headers = "debezium"
+)
+
+// placedRoute is a route without mistakes, and where it stands.
+type placedRoute struct {
+	Route
+	line int
+}
+
+func readRoutes(v value, sinks []Sink, inherited Retry) []Route {
+	var routes []Route
+	var placed []placedRoute
+	isList := v.items(func(item value) {
+		var route Route
+		if item.r.isClean(func() { route = readRoute(item, sinks, inherited) }) {
+			reportUnreachable(item, route, placed)
+			placed = append(placed, placedRoute{route, item.at.Line})
+		}
+		routes = append(routes, route)
+	})
+	if isList && len(routes) == 0 {
+		v.problem("is empty", "without a route no event goes anywhere: [{sink: main}]")
+	}
+	return routes
+}
+
+func reportUnreachable(v value, route Route, earlier []placedRoute) {
+	for _, e := range earlier {
+		if e.takesAllOf(route) {
+			v.problem(fmt.Sprintf("no event gets here: the route in line %d takes them all", e.line),
+				"put the route with the narrower patterns first, or remove it")
+			return
+		}
+	}
+}
+
+func readRoute(v value, sinks []Sink, inherited Retry) Route {
+	route := Route{Topic: "{aggregate_type}", Headers: HeadersPostrider, Retry: inherited}
+	v.object(func(o *object) {
+		strAs(o, "aggregate_type", &route.AggregateType, parsePattern)
+		strAs(o, "event_type", &route.EventType, parsePattern)
+		o.require("sink", "name one of the sinks")
+		var sink Sink
+		strAs(o, "sink", &route.Sink, func(text string) (string, *mistake) {
+			var found bool
+			if sink, found = findSink(sinks, text); !found && len(sinks) > 0 {
+				return "", &mistake{"is none of the sinks", suggest(text, sinkNames(sinks), "sinks")}
+			}
+			return text, nil
+		})
+		strAs(o, "topic", &route.Topic, func(text string) (string, *mistake) { return parseTopic(text, sink.Type) })
+		if choice(o, "headers", &route.Headers, HeadersPostrider, HeadersCloudEvents, HeadersDebezium) &&
+			route.Headers != HeadersPostrider {
+			o.problem("headers", string(route.Headers)+" is not available in this version", "write postrider")
+		}
+		route.Retry = readRetry(o.field("retry"), inherited)
+	})
+	return route
+}
+
+func parsePattern(text string) (string, *mistake) {
+	if _, err := path.Match(text, ""); err != nil {
+		return "", &mistake{"is no pattern", `write * for any letters, ? for one, [a-z] for a choice, and \ before a letter that is meant itself`}
+	}
+	return text, nil
+}
+
+// takesAllOf reports whether every event that the later route matches is
+// surely matched by r.
+func (r Route) takesAllOf(later Route) bool {
+	return covers(r.AggregateType, later.AggregateType) && covers(r.EventType, later.EventType)
+}
+
+// covers reports whether all that the pattern b matches is surely matched by
+// the pattern a. Of two different patterns it is not decided.
+func covers(a, b string) bool {
+	switch {
+	case a == "" || a == "*" || a == b:
+		return true
+	case b == "" || strings.ContainsAny(b, `*?[\`):
+		return false
+	}
+	matched, err := path.Match(a, b)
+	return matched && err == nil
+}

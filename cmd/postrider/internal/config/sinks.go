@@ -1,0 +1,81 @@
+package config
+
+import (
+	"fmt"
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// Sink is one place that events go to.
+type Sink struct {
+	// Name is the sink's key in the file.
+	Name string
+	// Type says which of the fields below is set; stdout has none.
+	Type  SinkType
+	Kafka *Kafka
+	NATS  *NATS
+}
+
+// SinkType is a kind of sink.
+type SinkType string
+
+// The kinds of sink.
+const (
+	SinkKafka  SinkType = "kafka"
+	SinkNATS   SinkType = "nats"
+	SinkStdout SinkType = "stdout"
+)
+
+// readSinks gives every sink that has a name, also those with mistakes, so
+// that routes to them are not reported as well.
+func readSinks(v value) []Sink {
+	var sinks []Sink
+	if !v.is(yaml.MappingNode) {
+		return nil
+	}
+	v.pairs(func(key *yaml.Node, body value) {
+		if _, wrong := parseName(key.Value); wrong != nil {
+			v.r.add(key.Line, key.Column, body.path, fmt.Sprintf("%q %s", key.Value, wrong.message), wrong.hint)
+		}
+		sinks = append(sinks, readSink(key.Value, body))
+	})
+	if len(sinks) == 0 {
+		v.problem("is empty", "name at least one sink: {main: {type: stdout}}")
+	}
+	return sinks
+}
+
+func readSink(name string, v value) Sink {
+	sink := Sink{Name: name}
+	v.object(func(o *object) {
+		o.require("type", "write type: kafka, nats or stdout")
+		choice(o, "type", &sink.Type, SinkKafka, SinkNATS, SinkStdout)
+		switch sink.Type {
+		case SinkKafka:
+			sink.Kafka = readKafka(o)
+		case SinkNATS:
+			sink.NATS = readNATS(o)
+		case SinkStdout:
+		default:
+			o.dropAll()
+		}
+	})
+	return sink
+}
+
+func findSink(sinks []Sink, name string) (Sink, bool) {
+	i := slices.IndexFunc(sinks, func(s Sink) bool { return s.Name == name })
+	if i < 0 {
+		return Sink{}, false
+	}
+	return sinks[i], true
+}
+
+func sinkNames(sinks []Sink) []string {
+	names := make([]string, len(sinks))
+	for i, s := range sinks {
+		names[i] = s.Name
+	}
+	return names
+}

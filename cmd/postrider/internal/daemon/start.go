@@ -1,0 +1,72 @@
+package daemon
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/postrider/postrider/cmd/postrider/internal/wiring"
+	"github.com/postrider/postrider/operator"
+	"github.com/postrider/postrider/sqlstore"
+)
+
+const (
+	verifyTimeout = 15 * time.Second
+	checkTimeout  = time.Minute
+	firstPause    = 500 * time.Millisecond
+	longestPause  = 10 * time.Second
+)
+
+// awaitOutbox returns when the outbox was found to be fit, or ctx has ended. A database that cannot be reached is
+// asked again; whatever else is wrong is an error.
+func (d *daemon) awaitOutbox(ctx context.Context) error {
+	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+		err := d.verify(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			d.waiting.Store("")
+			return nil
+		case !errors.Is(err, sqlstore.ErrUnreachable) && !errors.Is(err, context.DeadlineExceeded):
+			return err
+		}
+		d.waiting.Store("the outbox cannot be reached: " + err.Error())
+		d.Logger.Warn("the outbox cannot be reached; trying again", "after", pause, "error", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(pause):
+		}
+	}
+}
+
+// verify asks for the backlog first, because its error tells whether waiting helps.
+func (d *daemon) verify(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, verifyTimeout)
+	defer cancel()
+	if _, err := d.outbox.Store.Backlog(ctx); err != nil {
+		return err
+	}
+	var problems []error
+	for _, f := range d.outbox.Store.Verify(ctx) {
+		switch f.Level {
+		case operator.LevelError:
+			problems = append(problems, errors.New(wiring.Line(f)))
+		case operator.LevelWarning:
+			d.Logger.Warn(wiring.Line(f))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// warnOfSinks logs what is wrong with the sinks. It is no reason to stop: a topic can be created at any time.
+func (d *daemon) warnOfSinks(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
+	defer cancel()
+	for _, f := range d.sinks.Check(ctx, d.config.Routes) {
+		if f.Level != operator.LevelOK && ctx.Err() == nil {
+			d.Logger.Warn(wiring.Line(f))
+		}
+	}
+}

@@ -1,0 +1,77 @@
+package demo
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"log/slog"
+	"time"
+
+	natsgo "github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/relay"
+)
+
+const (
+	consumerName   = "fulfilment"
+	applyTimeout   = 10 * time.Second
+	redeliverAfter = time.Second
+)
+
+// consumer applies each event of the stream once: the effect and the receipt of an event are one transaction.
+type consumer struct {
+	db    *sql.DB
+	inbox *inbox.Inbox
+	log   *slog.Logger
+}
+
+// start consumes in the background until stop is called, which waits for the event that is being applied.
+func (c *consumer) start(ctx context.Context, stream jetstream.Stream) (stop func(), err error) {
+	durable, err := stream.CreateOrUpdateConsumer(ctx, jetstream.ConsumerConfig{
+		Durable: consumerName, AckPolicy: jetstream.AckExplicitPolicy,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("create consumer %s: %w", consumerName, err)
+	}
+	consuming, err := durable.Consume(c.receive)
+	if err != nil {
+		return nil, fmt.Errorf("consume: %w", err)
+	}
+	return func() {
+		consuming.Stop()
+		<-consuming.Closed()
+	}, nil
+}
+
+// receive acknowledges a message after it was applied, or found to have been applied before.
+func (c *consumer) receive(m jetstream.Msg) {
+	ctx, cancel := context.WithTimeout(context.Background(), applyTimeout)
+	defer cancel()
+	if err := c.apply(ctx, m.Headers()); err != nil {
+		c.log.Warn("an event was not applied and is delivered again", "error", err)
+		m.NakWithDelay(redeliverAfter)
+		return
+	}
+	m.Ack() // a lost acknowledgement means one more delivery, which the inbox finds out
+}
+
+func (c *consumer) apply(ctx context.Context, headers natsgo.Header) error {
+	eventID := header(headers, relay.HeaderIdempotencyKey)
+	key := inbox.Key{Consumer: consumerName, DedupKey: eventID}
+	_, err := c.inbox.Process(ctx, c.db, key, func(ctx context.Context, tx *sql.Tx) error {
+		_, err := tx.ExecContext(ctx, `INSERT INTO shipments (event_id, order_id, what) VALUES (?, ?, ?)`,
+			eventID, header(headers, relay.HeaderAggregateID), header(headers, relay.HeaderEventType))
+		return err
+	})
+	return err
+}
+
+// header returns a header as it was sent: NATS keeps the case of names.
+func header(headers natsgo.Header, name string) string {
+	if values := headers[name]; len(values) > 0 {
+		return values[0]
+	}
+	return ""
+}

@@ -1,0 +1,75 @@
+package wiring
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/postrider/postrider/cmd/postrider/internal/config"
+	"github.com/postrider/postrider/operator"
+)
+
+// checker is a sink that can look at what it needs.
+type checker interface {
+	Check(ctx context.Context, topics []string) []operator.Finding
+}
+
+// Line writes a finding as one line, without its level.
+func Line(f operator.Finding) string {
+	line := f.Subject + ": " + f.Message
+	if f.Hint != "" {
+		line += " (" + f.Hint + ")"
+	}
+	return line
+}
+
+// Check looks at each sink and at the topics that the routes name for it. Topics that depend on the event are not
+// looked at.
+func (s *Sinks) Check(ctx context.Context, routes []config.Route) []operator.Finding {
+	var findings []operator.Finding
+	for _, named := range s.Named {
+		sink, ok := named.Sink.(checker)
+		if !ok {
+			findings = append(findings, operator.Finding{
+				Level: operator.LevelOK, Subject: "sink " + named.Name, Message: "has nothing to look at",
+			})
+			continue
+		}
+		topics, open := topicsOf(named.Name, routes)
+		found := sink.Check(ctx, topics)
+		for _, template := range open {
+			found = append(found, operator.Finding{
+				Level: operator.LevelOK, Subject: "topic " + template,
+				Message: "depends on the event, so it shows only when one is published whether it exists",
+			})
+		}
+		for _, f := range found {
+			f.Subject = "sink " + named.Name + ", " + f.Subject
+			findings = append(findings, f)
+		}
+	}
+	return findings
+}
+
+// topicsOf lists the topics that the routes name for a sink, and the templates whose topic depends on the event.
+func topicsOf(sink string, routes []config.Route) (topics, open []string) {
+	for _, r := range routes {
+		if r.Sink != sink {
+			continue
+		}
+		topic := r.Topic
+		for field, pattern := range map[string]string{"{aggregate_type}": r.AggregateType, "{event_type}": r.EventType} {
+			if pattern != "" && !strings.ContainsAny(pattern, `*?[\`) {
+				topic = strings.ReplaceAll(topic, field, pattern)
+			}
+		}
+		if strings.Contains(topic, "{") {
+			open = append(open, topic)
+		} else {
+			topics = append(topics, topic)
+		}
+	}
+	slices.Sort(topics)
+	slices.Sort(open)
+	return slices.Compact(topics), slices.Compact(open)
+}

@@ -1,0 +1,104 @@
+package wiring
+
+import (
+	"database/sql"
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/stdlib"
+	_ "modernc.org/sqlite" // registers the driver
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/cmd/postrider/internal/config"
+	"github.com/postrider/postrider/sqlstore"
+)
+
+// database is what differs between the databases.
+type database struct {
+	store          sqlstore.Dialect
+	dialect        postrider.Dialect
+	open           func(dsn string) (*sql.DB, error)
+	isMissingTable func(error) bool
+}
+
+var databases = map[config.Database]database{
+	config.Postgres: {
+		store:   sqlstore.Postgres,
+		dialect: postrider.PostgreSQL,
+		open:    openPostgres,
+		isMissingTable: func(err error) bool {
+			var refused *pgconn.PgError
+			return errors.As(err, &refused) && refused.Code == "42P01"
+		},
+	},
+	config.SQLite: {
+		store:          sqlstore.SQLite,
+		dialect:        postrider.SQLite,
+		open:           openSQLite,
+		isMissingTable: func(err error) bool { return strings.Contains(err.Error(), "no such table") },
+	},
+}
+
+const (
+	// maxConnections is one for each of the relay's loops (lease, read, settle, clean, backlog) and some for
+	// people who look at it.
+	maxConnections = 8
+	idleTime       = 5 * time.Minute
+	lifetime       = 30 * time.Minute // so that a fail-over behind one name is followed
+	connectTimeout = 5 * time.Second
+)
+
+func limitPool(db *sql.DB) {
+	db.SetMaxOpenConns(maxConnections)
+	db.SetMaxIdleConns(maxConnections)
+	db.SetConnMaxIdleTime(idleTime)
+	db.SetConnMaxLifetime(lifetime)
+}
+
+func openPostgres(dsn string) (*sql.DB, error) {
+	parsed, err := pgx.ParseConfig(dsn)
+	if err != nil {
+		return nil, unparsable(dsn)
+	}
+	if parsed.ConnectTimeout == 0 {
+		parsed.ConnectTimeout = connectTimeout
+	}
+	if parsed.RuntimeParams["application_name"] == "" {
+		parsed.RuntimeParams["application_name"] = "postrider"
+	}
+	return stdlib.OpenDB(*parsed), nil
+}
+
+// unparsable tells what is wrong with a DSN, unless only its password is: the client's own message could quote it, so
+// the masked DSN is parsed for the reason.
+func unparsable(dsn string) error {
+	masked := config.MaskDSN(dsn)
+	_, err := pgx.ParseConfig(masked)
+	var problem *pgconn.ParseConfigError
+	if errors.As(err, &problem) {
+		return err
+	}
+	return fmt.Errorf("%s is no address of a PostgreSQL database; in a URL, characters of the password such as @ : / ? %% must be written as %%40 and the like", masked)
+}
+
+func openSQLite(dsn string) (*sql.DB, error) {
+	return sql.Open("sqlite", sqlstore.SQLiteDSN(sqliteFile(dsn)))
+}
+
+// sqliteFile takes sqlite:FILE, and sqlite://FILE as other tools write it.
+func sqliteFile(dsn string) string {
+	return strings.TrimPrefix(strings.TrimPrefix(dsn, "sqlite:"), "//")
+}
+
+// checkSQLiteFile keeps SQLite from making an empty database where the outbox is expected.
+func checkSQLiteFile(dsn string) error {
+	if _, err := os.Stat(sqliteFile(dsn)); err != nil {
+		return fmt.Errorf("open outbox: %w; `postrider init` creates the database", err)
+	}
+	return nil
+}

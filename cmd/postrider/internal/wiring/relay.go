@@ -1,0 +1,55 @@
+package wiring
+
+import (
+	"github.com/postrider/postrider/cmd/postrider/internal/config"
+	"github.com/postrider/postrider/relay"
+)
+
+// RelayConfig is what the configuration says about the relay. The caller adds the sinks, hooks, logger and version.
+func RelayConfig(c *config.Config, store relay.Store) relay.Config {
+	r := c.Relay
+	cfg := relay.Config{
+		Store:            store,
+		Name:             r.Name,
+		Routes:           routes(c),
+		Shards:           r.Shards,
+		Lease:            r.Lease,
+		Batch:            r.Batch,
+		MaxInFlight:      r.MaxInFlightEvents,
+		MaxInFlightBytes: r.MaxInFlightBytes,
+		PollMin:          r.Poll.Min,
+		PollMax:          r.Poll.Max,
+		Retry:            retryPolicy(r.Retry),
+		PublishTimeout:   r.PublishTimeout,
+		Grace:            r.Grace,
+		CleanEvery:       r.Cleanup.Interval,
+		CleanChunk:       r.Cleanup.Chunk,
+	}
+	if r.OnPublished == config.KeepPublished {
+		cfg.Retention = r.Retention
+	}
+	return cfg
+}
+
+func routes(c *config.Config) []relay.Route {
+	list := make([]relay.Route, len(c.Routes))
+	for i, r := range c.Routes {
+		retry := retryPolicy(r.Retry)
+		list[i] = relay.Route{
+			AggregateType: r.AggregateType,
+			EventType:     r.EventType,
+			Sink:          r.Sink,
+			Topic:         r.Topic,
+			Retry:         &retry,
+		}
+	}
+	return list
+}
+
+func retryPolicy(r config.Retry) relay.RetryPolicy {
+	p := relay.RetryPolicy{Schedule: r.Schedule, Jitter: r.Jitter}
+	if b := r.Backoff; b != nil {
+		p.Initial, p.Ceiling, p.Attempts = b.Initial, b.Max, b.Attempts
+	}
+	return p
+}

@@ -1,0 +1,127 @@
+package wiring
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/postrider/postrider/cmd/postrider/internal/config"
+	"github.com/postrider/postrider/kafka"
+	"github.com/postrider/postrider/nats"
+	"github.com/postrider/postrider/nats/embedded"
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/sink/stdout"
+)
+
+// Sinks are the sinks of a configuration, and the servers that run in this process for them.
+type Sinks struct {
+	Named   []relay.NamedSink
+	servers []*embedded.Server
+}
+
+// OpenSinks opens sinks of a configuration. Servers elsewhere are not asked; embedded ones are started. Sinks
+// of type stdout write to out. The caller closes the sinks. The error is a *ConfigError when the configuration is to
+// blame.
+func OpenSinks(ctx context.Context, sinks []config.Sink, out io.Writer) (*Sinks, error) {
+	var opened Sinks
+	for _, s := range sinks {
+		sink, err := opened.open(ctx, s, out)
+		if err != nil {
+			return nil, errors.Join(fmt.Errorf("sink %s: %w", s.Name, err), opened.Close())
+		}
+		opened.Named = append(opened.Named, relay.NamedSink{Name: s.Name, Type: string(s.Type), Sink: sink})
+	}
+	return &opened, nil
+}
+
+func (s *Sinks) open(ctx context.Context, c config.Sink, out io.Writer) (relay.Sink, error) {
+	switch c.Type {
+	case config.SinkKafka:
+		return blame(c)(openKafka(c.Kafka))
+	case config.SinkNATS:
+		if c.NATS.Embedded != nil {
+			return s.startNATS(ctx, c.NATS)
+		}
+		return blame(c)(openNATS(c.NATS))
+	case config.SinkStdout:
+		return stdout.New(out), nil
+	default:
+		return nil, fmt.Errorf("type %q is unknown to this version", c.Type)
+	}
+}
+
+// blame makes an error one of the sink's configuration.
+func blame(c config.Sink) func(relay.Sink, error) (relay.Sink, error) {
+	return func(sink relay.Sink, err error) (relay.Sink, error) {
+		if err != nil {
+			return nil, &ConfigError{"sinks." + c.Name, err}
+		}
+		return sink, nil
+	}
+}
+
+// Close closes the sinks and stops the servers. It is called once, after the relay has stopped.
+func (s *Sinks) Close() error {
+	var problems []error
+	for _, named := range s.Named {
+		problems = append(problems, named.Sink.Close())
+	}
+	for _, server := range s.servers {
+		server.Stop()
+	}
+	return errors.Join(problems...)
+}
+
+func openKafka(c *config.Kafka) (relay.Sink, error) {
+	tls, err := tlsConfig(c.TLS)
+	if err != nil {
+		return nil, err
+	}
+	settings := kafka.Config{
+		Brokers:         c.Brokers,
+		TLS:             tls,
+		Compression:     kafka.Compression(c.Compression),
+		MaxMessageBytes: c.MaxMessageBytes,
+	}
+	if c.SASL != nil {
+		settings.SASL = kafka.SASL{
+			Mechanism: kafka.Mechanism(strings.ToUpper(string(c.SASL.Mechanism))),
+			User:      c.SASL.Username,
+			Password:  c.SASL.Password.Reveal(),
+		}
+	}
+	return kafka.Open(settings)
+}
+
+func openNATS(c *config.NATS) (relay.Sink, error) {
+	tls, err := tlsConfig(c.TLS)
+	if err != nil {
+		return nil, err
+	}
+	return nats.Open(nats.Config{
+		Servers:   c.Servers,
+		User:      c.User,
+		Password:  c.Password.Reveal(),
+		Token:     c.Token.Reveal(),
+		CredsFile: c.CredentialsFile,
+		TLS:       tls,
+		Stream:    c.Stream,
+	})
+}
+
+// startNATS starts the embedded server of a sink.
+func (s *Sinks) startNATS(ctx context.Context, c *config.NATS) (relay.Sink, error) {
+	server, err := embedded.Start(ctx, embedded.Config{
+		Dir:      c.Embedded.Dir,
+		Listen:   c.Embedded.Listen,
+		Stream:   c.Stream,
+		Subjects: c.Embedded.Subjects,
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.servers = append(s.servers, server)
+	return nats.Open(nats.Config{InProcess: server, Stream: c.Stream})
+}

@@ -1,0 +1,186 @@
+package wiring
+
+import (
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider/cmd/postrider/internal/config"
+	"github.com/postrider/postrider/relay"
+)
+
+func parse(t *testing.T, text string) *config.Config {
+	t.Helper()
+	c, err := config.Parse("postrider.yaml", []byte(text), os.LookupEnv)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+const everythingSet = `
+outbox: {dsn: "sqlite:orders.db"}
+relay:
+  name: orders
+  shards: 8
+  batch: 10
+  max_in_flight_events: 20
+  max_in_flight_bytes: 1MiB
+  lease: 9s
+  publish_timeout: 3s
+  poll: {min: 1ms, max: 2ms}
+  retention: 1h
+  cleanup: {interval: 2s, chunk: 5}
+  grace: 4s
+  retry: {schedule: [1s, 2s], jitter: 10%}
+sinks: {main: {type: stdout}}
+routes:
+  - {aggregate_type: order, event_type: Order*, sink: main, topic: orders}
+  - {sink: main, retry: {backoff: {initial: 1s, max: 1m, attempts: 7}}}
+`
+
+func TestRelayConfig(t *testing.T) {
+	got := RelayConfig(parse(t, everythingSet), nil)
+	schedule := relay.RetryPolicy{Schedule: []time.Duration{time.Second, 2 * time.Second}, Jitter: 0.1}
+	backoff := relay.RetryPolicy{Initial: time.Second, Ceiling: time.Minute, Attempts: 7, Jitter: 0.1}
+	want := relay.Config{
+		Name: "orders", Shards: 8, Batch: 10, MaxInFlight: 20, MaxInFlightBytes: 1 << 20,
+		Lease: 9 * time.Second, PublishTimeout: 3 * time.Second, PollMin: time.Millisecond, PollMax: 2 * time.Millisecond,
+		Retention: time.Hour, CleanEvery: 2 * time.Second, CleanChunk: 5, Grace: 4 * time.Second, Retry: schedule,
+		Routes: []relay.Route{
+			{AggregateType: "order", EventType: "Order*", Sink: "main", Topic: "orders", Retry: &schedule},
+			{Sink: "main", Topic: "{aggregate_type}", Retry: &backoff},
+		},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestDeletedEventsNeedNoCleaning(t *testing.T) {
+	c := parse(t, `{outbox: {dsn: "sqlite:a.db"}, relay: {on_published: delete}, sinks: {main: {type: stdout}}, routes: [{sink: main}]}`)
+	if got := RelayConfig(c, nil); got.Retention != 0 {
+		t.Errorf("retention %v", got.Retention)
+	}
+}
+
+func TestTopicsOf(t *testing.T) {
+	topics, open := topicsOf("main", []config.Route{
+		{Sink: "other", Topic: "elsewhere"},
+		{Sink: "main", Topic: "orders"},
+		{Sink: "main", Topic: "orders", EventType: "OrderPaid"},
+		{Sink: "main", Topic: "{aggregate_type}.{event_type}", AggregateType: "user", EventType: "UserLeft"},
+		{Sink: "main", Topic: "{aggregate_type}", AggregateType: "shop*"},
+		{Sink: "main", Topic: "{aggregate_id}"},
+	})
+	if want := []string{"orders", "user.UserLeft"}; !reflect.DeepEqual(topics, want) {
+		t.Errorf("topics %q, want %q", topics, want)
+	}
+	if want := []string{"{aggregate_id}", "{aggregate_type}"}; !reflect.DeepEqual(open, want) {
+		t.Errorf("open %q, want %q", open, want)
+	}
+}
+
+func TestUnparsableAddressesKeepTheirPassword(t *testing.T) {
+	for _, dsn := range []string{
+		"postgres://app:s3cret%zz@db:5432/orders",
+		"postgres://app:s3cret@db:port/orders",
+		"postgres://app:s3cret@db:5432/orders?sslmode=perhaps",
+		"postgres://app:s3:cret@db:5432:1/orders",
+		"host=db port=none password=s3cret",
+	} {
+		_, err := openPostgres(dsn)
+		if err == nil {
+			t.Errorf("%s: no error", config.MaskDSN(dsn))
+		} else if strings.Contains(err.Error(), "cret") {
+			t.Errorf("the error shows the password: %v", err)
+		}
+	}
+}
+
+func TestOutboxErrors(t *testing.T) {
+	missing := filepath.Join(t.TempDir(), "missing.db")
+	for _, test := range []struct {
+		name, dsn string
+		blamed    bool
+		want      string
+	}{
+		{"no store", "mongodb://app:s3cret@db/orders", true, "no store for mongodb"},
+		{"unparsable", "postgres://app:s3cret@db:port/orders", true, "outbox.dsn"},
+		{"no file", "sqlite:" + missing, false, "postrider init"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c := parse(t, everythingSet)
+			c.Outbox.DSN = config.Secret(test.dsn)
+			c.Outbox.Database = map[bool]config.Database{true: config.MongoDB, false: config.SQLite}[strings.HasPrefix(test.dsn, "mongodb")]
+			if strings.HasPrefix(test.dsn, "postgres") {
+				c.Outbox.Database = config.Postgres
+			}
+			_, err := OpenOutbox(c)
+			var mistake *ConfigError
+			if err == nil || errors.As(err, &mistake) != test.blamed || !strings.Contains(err.Error(), test.want) {
+				t.Errorf("got %v", err)
+			}
+		})
+	}
+	if _, err := os.Stat(missing); err == nil {
+		t.Error("the database was created")
+	}
+}
+
+func TestSQLiteFile(t *testing.T) {
+	for dsn, want := range map[string]string{
+		"sqlite:orders.db": "orders.db", "sqlite:/var/lib/orders.db": "/var/lib/orders.db",
+		"sqlite:///var/lib/orders.db": "/var/lib/orders.db", "sqlite://orders.db": "orders.db",
+	} {
+		if got := sqliteFile(dsn); got != want {
+			t.Errorf("%s: got %s, want %s", dsn, got, want)
+		}
+	}
+}
+
+func TestSinkWithMissingCertificate(t *testing.T) {
+	c := parse(t, `
+outbox: {dsn: "sqlite:a.db"}
+sinks: {main: {type: kafka, brokers: ["localhost:9092"], tls: {ca: /nowhere/ca.pem}}}
+routes: [{sink: main}]
+`)
+	_, err := OpenSinks(t.Context(), c.Sinks, io.Discard)
+	var mistake *ConfigError
+	if !errors.As(err, &mistake) || mistake.Path != "sinks.main" || !strings.Contains(err.Error(), "/nowhere/ca.pem") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestSinksAreOpenedInOrder(t *testing.T) {
+	c := parse(t, `
+outbox: {dsn: "sqlite:a.db"}
+sinks:
+  kafka: {type: kafka, brokers: ["127.0.0.1:1"], sasl: {mechanism: scram-sha-256, username: app, password: s3cret}}
+  nats: {type: nats, url: "nats://127.0.0.1:1"}
+  local: {type: nats, embedded: {dir: `+t.TempDir()+`, subjects: ["events.>"]}, stream: EVENTS}
+  out: {type: stdout}
+routes: [{sink: local, topic: "events.{aggregate_type}"}]
+`)
+	sinks, err := OpenSinks(t.Context(), c.Sinks, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer sinks.Close()
+	var got []string
+	for _, s := range sinks.Named {
+		got = append(got, s.Name+" "+s.Type)
+	}
+	if want := []string{"kafka kafka", "nats nats", "local nats", "out stdout"}; !reflect.DeepEqual(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	outcomes := sinks.Named[2].Sink.Publish(t.Context(), []relay.Message{{EventID: "e1", Key: "k", Topic: "events.order"}})
+	if outcomes[0].Class != relay.ClassPublished {
+		t.Errorf("the embedded server does not take what the route sends: %+v", outcomes)
+	}
+}

@@ -1,0 +1,2 @@
+-- ?1 consumer, ?2 dedup key. No row: it is a duplicate. Takes the write lock.
+INSERT INTO {receipts} (consumer, dedup_key) VALUES (?1, ?2) ON CONFLICT (dedup_key, consumer) DO NOTHING

@@ -1,0 +1,109 @@
+package main
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+//go:embed fill_outbox.sql
+var fillOutbox string
+
+const configuration = `
+outbox: {dsn: %q}
+relay: {name: figure, batch: %d}
+sinks: {main: {type: kafka, brokers: [%q], compression: none}}
+routes: [{sink: main, topic: %q}]
+admin: {listen: ""}
+log: {level: warn}
+`
+
+// drainByRelay drains an outbox by postrider run, from the start of the process.
+func drainByRelay(ctx context.Context, o options, p place) (r result, err error) {
+	dir, err := os.MkdirTemp("", "figure")
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	binary, config := filepath.Join(dir, "postrider"), filepath.Join(dir, "postrider.yaml")
+	if err := os.WriteFile(config, fmt.Appendf(nil, configuration, p.dsn, o.batch, p.kafka, p.topic), 0o600); err != nil {
+		return r, err
+	}
+	if err := command(ctx, "go", "build", "-o", binary, "github.com/postrider/postrider/cmd/postrider"); err != nil {
+		return r, err
+	}
+	if err := command(ctx, binary, "init", "-c", config); err != nil {
+		return r, err
+	}
+	if _, err := p.db.ExecContext(ctx, fillOutbox, o.events, o.keys, o.size); err != nil {
+		return r, err
+	}
+	if _, err := p.db.ExecContext(ctx, "VACUUM ANALYZE outbox_events"); err != nil {
+		return r, err
+	}
+	return runRelay(ctx, p, binary, config)
+}
+
+func runRelay(ctx context.Context, p place, binary, config string) (r result, err error) {
+	relay := exec.CommandContext(ctx, binary, "run", "-c", config)
+	relay.Stderr = os.Stderr
+	start := time.Now()
+	if err := relay.Start(); err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, relay.Process.Signal(os.Interrupt), relay.Wait()) }()
+	if err := awaitDrained(ctx, p); err != nil {
+		return r, err
+	}
+	took := time.Since(start)
+	peak, err := peakMemory(relay.Process.Pid)
+	return result{name: "one relay", took: took, peak: peak}, err
+}
+
+func awaitDrained(ctx context.Context, p place) error {
+	const pause = 50 * time.Millisecond
+	ticks := time.NewTicker(pause)
+	defer ticks.Stop()
+	for waits := true; waits; {
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-ticks.C:
+		}
+		const query = "SELECT EXISTS (SELECT FROM outbox_events WHERE status = 'PENDING')"
+		if err := p.db.QueryRowContext(ctx, query).Scan(&waits); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func command(ctx context.Context, name string, arguments ...string) error {
+	output, err := exec.CommandContext(ctx, name, arguments...).CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%s %s: %w\n%s", name, strings.Join(arguments, " "), err, output)
+	}
+	return nil
+}
+
+// peakMemory returns the most memory that a running process has held at once, in bytes.
+func peakMemory(pid int) (int, error) {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		return 0, err
+	}
+	for line := range strings.Lines(string(status)) {
+		if rest, ok := strings.CutPrefix(line, "VmHWM:"); ok {
+			kib, err := strconv.Atoi(strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "kB")))
+			return kib << 10, err
+		}
+	}
+	return 0, errors.New("the system does not tell the peak of a process's memory")
+}

@@ -1,0 +1,114 @@
+// Package servers launches servers that one test owns, so that it can stop and kill them.
+package servers
+
+import (
+	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider/integration/internal/await"
+)
+
+// Server is a server on a port of loopback, with its data in a folder of its own.
+type Server struct {
+	name        string
+	dir         string
+	port        int
+	environment []string
+	pid         int // 0 while it does not run
+}
+
+// Launch starts a server of scripts/servers by name; environment are its variations, as NAME=VALUE. It ends with the
+// test.
+func Launch(t *testing.T, name string, environment ...string) *Server {
+	t.Helper()
+	s := &Server{name: name, dir: t.TempDir(), port: FreePort(t), environment: environment}
+	s.Start(t)
+	t.Cleanup(func() {
+		if s.pid != 0 {
+			s.Stop(t, syscall.SIGINT)
+		}
+	})
+	return s
+}
+
+// Port is the one at which it serves.
+func (s *Server) Port() int { return s.port }
+
+// File returns the path of a file that the server's script made in its folder.
+func (s *Server) File(name string) string { return filepath.Join(s.dir, name) }
+
+// Start starts it again on the same data and port, and waits until it serves.
+func (s *Server) Start(t *testing.T) {
+	t.Helper()
+	command := exec.Command(script(), "launch", s.name, s.dir, strconv.Itoa(s.port))
+	command.Env = append(os.Environ(), s.environment...)
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	output, err := command.Output()
+	if err != nil {
+		t.Fatalf("launch %s: %v\n%s", s.name, err, stderr.String())
+	}
+	lines := strings.Fields(string(output))
+	if s.pid, err = strconv.Atoi(lines[len(lines)-1]); err != nil {
+		t.Fatalf("launch %s printed no pid: %q", s.name, output)
+	}
+}
+
+// Stop ends it by a signal and waits until it has ended. SIGINT lets every server end in good order; SIGKILL is what
+// a crash does.
+func (s *Server) Stop(t *testing.T, signal syscall.Signal) {
+	t.Helper()
+	if err := syscall.Kill(s.pid, signal); err != nil {
+		t.Fatalf("%s to %s (pid %d): %v", signal, s.name, s.pid, err)
+	}
+	await.True(t, time.Minute, fmt.Sprintf("%s (pid %d) ends", s.name, s.pid), func() bool { return !runs(s.pid) })
+	s.pid = 0
+}
+
+// runs tells whether a process is there and no zombie.
+func runs(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return false
+	}
+	_, state, _ := bytes.Cut(stat, []byte(") ")) // the name before it may hold blanks
+	return len(state) > 0 && state[0] != 'Z'
+}
+
+func script() string {
+	_, file, _, _ := runtime.Caller(0)
+	return filepath.Join(filepath.Dir(file), "..", "..", "..", "scripts", "services")
+}
+
+// FreePort returns the first of three ports of loopback that nobody listens on: Kafka takes the next two as well. It
+// lies below those that the system gives to outgoing connections, so that it stays free while a server is down.
+func FreePort(t *testing.T) int {
+	t.Helper()
+	const first, last = 26000, 32000
+	for range 100 {
+		if port := first + rand.IntN(last-first); isFree("127.0.0.1", port) && isFree("127.0.0.2", port+1) && isFree("127.0.0.3", port+2) {
+			return port
+		}
+	}
+	t.Fatal("found no three free ports in a row")
+	return 0
+}
+
+func isFree(host string, port int) bool {
+	listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
+	if err != nil {
+		return false
+	}
+	return listener.Close() == nil
+}

@@ -1,0 +1,125 @@
+package mainjob_test
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider/integration/internal/await"
+	"github.com/postrider/postrider/integration/internal/daemon"
+	"github.com/postrider/postrider/integration/internal/servers"
+)
+
+// outage is how long a server stays away: the test waits for its end, not for a condition.
+func outage() time.Duration { return full(2*time.Minute, 20*time.Second) }
+
+// underLoad commits events at a rate that lasts through the outage.
+func underLoad(t *testing.T, s *stage) (running *producers, total int) {
+	const rate = 200
+	total = rate * int(outage().Seconds()+10)
+	running = s.produce(t, total, 0, "-rate", fmt.Sprint(rate))
+	s.awaitPublished(t, 3*rate)
+	return running, total
+}
+
+// awaitNotReady waits until a relay answers at /readyz that something keeps it from its work, with a reason that
+// contains one of the words.
+func awaitNotReady(t *testing.T, p *daemon.Process, words ...string) {
+	t.Helper()
+	await.True(t, soon, fmt.Sprintf("/readyz gives a reason with one of %q", words), func() bool {
+		h, status, ok := p.Health()
+		if !ok || h.Ready || status != http.StatusServiceUnavailable {
+			return false
+		}
+		for _, word := range words {
+			if strings.Contains(strings.Join(h.Reasons, "\n"), word) {
+				return true
+			}
+		}
+		return false
+	})
+}
+
+func awaitReady(t *testing.T, relays ...*daemon.Process) {
+	t.Helper()
+	for _, p := range relays {
+		await.True(t, time.Minute, "the relay is ready again", func() bool {
+			h, status, ok := p.Health()
+			return ok && h.Ready && status == http.StatusOK
+		})
+	}
+}
+
+// Promises P7 and P10 for the broker.
+func TestKafkaOutageSpendsNoAttemptAndIsTold(t *testing.T) {
+	kafka := servers.Launch(t, "kafka")
+	s := stageOn(t, server(t, "POSTRIDER_TEST_POSTGRES"), fmt.Sprintf("127.0.0.1:%d", kafka.Port()), nil)
+	relays := s.startReady(t, "one", "two")
+	running, _ := underLoad(t, s)
+
+	kafka.Stop(t, syscall.SIGINT)
+	end := time.Now().Add(outage())
+	for _, p := range relays {
+		awaitNotReady(t, p, "sink main is unavailable")
+	}
+	await.True(t, soon, "status tells of the open circuit", func() bool {
+		now := s.status(t)
+		return len(now.Sinks) == 1 && now.Sinks[0].Name == "main" && now.Sinks[0].Circuit != "closed" && now.Sinks[0].LastError != ""
+	})
+	first := s.status(t)
+	time.Sleep(time.Until(end))
+	if last := s.status(t); last.OldestPendingSeconds <= first.OldestPendingSeconds || last.OldestPendingSeconds < outage().Seconds()/2 {
+		t.Errorf("status told that the oldest event waits for %.1fs at first and %.1fs at the end of the outage of %v",
+			first.OldestPendingSeconds, last.OldestPendingSeconds, outage())
+	}
+	kafka.Start(t)
+
+	awaitReady(t, relays...)
+	s.check(t, running.wait(t))
+	s.checkNoAttempts(t)
+}
+
+// Promise P7 for the database, when it is shut down in good order.
+func TestPostgresRestartLosesNothingAndIsTold(t *testing.T) {
+	testPostgresOutage(t, syscall.SIGINT)
+}
+
+// The same, when it crashes.
+func TestPostgresCrashLosesNothingAndIsTold(t *testing.T) {
+	testPostgresOutage(t, syscall.SIGKILL)
+}
+
+func testPostgresOutage(t *testing.T, signal syscall.Signal) {
+	postgres := servers.Launch(t, "postgres")
+	dsn := fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", postgres.Port())
+	s := stageOn(t, dsn, server(t, "POSTRIDER_TEST_KAFKA"), nil)
+	relays := s.startReady(t, "one", "two")
+	running, _ := underLoad(t, s)
+
+	postgres.Stop(t, signal)
+	end := time.Now().Add(outage())
+	for _, p := range relays {
+		awaitNotReady(t, p, "lease fails", "read fails")
+	}
+	r := s.command(t, 1, "status", "--json")
+	if !strings.Contains(r.Stderr, "refused") {
+		t.Errorf("status does not tell why it failed: %q", r.Stderr)
+	}
+	time.Sleep(time.Until(end))
+	postgres.Start(t)
+
+	awaitReady(t, relays...)
+	report := s.check(t, running.wait(t))
+	s.checkNoAttempts(t)
+	if limit := len(relays) * maxInFlight; report.Duplicates > limit {
+		t.Errorf("%d duplicates, and no more than %d events can have been in flight", report.Duplicates, limit)
+	}
+	for _, p := range relays {
+		if !p.Running() {
+			t.Error("a relay ended because the database went away")
+		}
+	}
+}

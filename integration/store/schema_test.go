@@ -1,0 +1,126 @@
+package store
+
+import (
+	"bytes"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/sqlstore"
+)
+
+func TestInitRunsOnceWhenCalledFromManyAtOnce(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, d database) {
+		var wg sync.WaitGroup
+		for range 6 {
+			wg.Go(func() {
+				s, err := sqlstore.Open(d.db, d.dialect, sqlstore.Config{Table: d.table})
+				if err == nil {
+					err = s.Init(t.Context())
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
+
+func TestInitRefusesTablesThatItMustLeaveAlone(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, d database) {
+		d.store(t, sqlstore.Config{Shards: 4})
+		refuse := func(config sqlstore.Config, words string) {
+			t.Helper()
+			config.Table = d.table
+			s, err := sqlstore.Open(d.db, d.dialect, config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Init(t.Context()); !errors.Is(err, relay.ErrSchema) || !strings.Contains(err.Error(), words) {
+				t.Errorf("Init of %+v: %v, want ErrSchema with %q", config, err, words)
+			}
+		}
+		refuse(sqlstore.Config{Shards: 8}, "set relay.shards to 4")
+		refuse(sqlstore.Config{Shards: 4, Payload: sqlstore.PayloadBinary}, "use payload json")
+		execute(t, d.db, "INSERT INTO outbox_schema SELECT 99, applied_at, outbox_table, shards, payload FROM outbox_schema")
+		refuse(sqlstore.Config{Shards: 4}, "version 99")
+	})
+}
+
+func TestInitIsUndoneWhenItFails(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, d database) {
+		execute(t, d.db, "CREATE TABLE outbox_relays (in_the_way int)")
+		s, err := sqlstore.Open(d.db, d.dialect, sqlstore.Config{Table: d.table})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Init(t.Context()); err == nil || !strings.Contains(err.Error(), "outbox_relays") {
+			t.Errorf("Init over a foreign table: %v", err)
+		}
+		execute(t, d.db, "DROP TABLE outbox_relays")
+		if err := s.Init(t.Context()); err != nil {
+			t.Errorf("Init after the obstacle was removed: %v", err)
+		}
+	})
+}
+
+func TestTwoOutboxesLiveInOneSchema(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, d database) {
+		first := d.store(t, sqlstore.Config{})
+		other := d
+		other.table = strings.Replace(d.table, "outbox_events", "billing", 1)
+		second := other.store(t, sqlstore.Config{Shards: 3})
+		other.addMany(t, 5)
+		for s, want := range map[*sqlstore.Store]int64{first: 0, second: 5} {
+			if b, err := s.Backlog(t.Context()); err != nil || b.Pending != want {
+				t.Errorf("backlog %+v, %v; want %d pending", b, err, want)
+			}
+		}
+		beat := relay.Heartbeat{Member: relay.Member{Name: "a", ID: "a", Shards: shards}}
+		if _, err := first.Renew(t.Context(), beat, nil); err != nil {
+			t.Error(err)
+		}
+		beat.Name, beat.ID, beat.Shards = "b", "b", 3
+		if _, err := second.Renew(t.Context(), beat, nil); err != nil {
+			t.Errorf("another relay name on another outbox: %v", err)
+		}
+	})
+}
+
+func TestAnOutboxWhoseSideTablesAreTakenIsRefused(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, d database) {
+		d.store(t, sqlstore.Config{})
+		s, err := sqlstore.Open(d.db, d.dialect, sqlstore.Config{Table: strings.Replace(d.table, "outbox_events", "outbox", 1), Shards: shards})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := s.Init(t.Context()); !errors.Is(err, relay.ErrSchema) || !strings.Contains(err.Error(), `belong to the outbox "outbox_events"`) {
+			t.Errorf("Init: %v", err)
+		}
+	})
+}
+
+func TestPrintIsWhatInitDoes(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, d database) {
+		s, err := sqlstore.Open(d.db, d.dialect, sqlstore.Config{Table: d.table, Shards: shards})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var script bytes.Buffer
+		if err := s.Print(&script); err != nil {
+			t.Fatal(err)
+		}
+		execute(t, d.db, script.String())
+		for _, f := range s.Verify(t.Context()) {
+			if f.Level != "ok" {
+				t.Errorf("%+v", f)
+			}
+		}
+		if err := s.Init(t.Context()); err != nil {
+			t.Errorf("Init after the printed SQL: %v", err)
+		}
+	})
+}

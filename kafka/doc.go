@@ -1,0 +1,2 @@
+// Package kafka publishes events to Apache Kafka and what speaks its protocol.
+package kafka

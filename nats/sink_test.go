@@ -1,0 +1,270 @@
+package nats
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/postrider/postrider/operator"
+	"github.com/postrider/postrider/relay"
+)
+
+// runServer starts a server in this process.
+func runServer(t testing.TB, o server.Options) *server.Server {
+	t.Helper()
+	o.Host, o.Port, o.NoSigs, o.NoLog, o.StoreDir = "127.0.0.1", server.RANDOM_PORT, true, true, t.TempDir()
+	s, err := server.NewServer(&o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.Start()
+	t.Cleanup(func() {
+		s.Shutdown()
+		s.WaitForShutdown()
+	})
+	if !s.ReadyForConnections(30 * time.Second) {
+		t.Fatal("the server does not serve")
+	}
+	return s
+}
+
+func publishOne(t testing.TB, s *Sink, m relay.Message) relay.Outcome {
+	t.Helper()
+	return s.Publish(testContext(t), []relay.Message{m})[0]
+}
+
+// wantOutcome wants a class and a reason that has all of these words in it.
+func wantOutcome(t testing.TB, o relay.Outcome, class relay.Class, words ...string) {
+	t.Helper()
+	if o.Class != class {
+		t.Fatalf("outcome %s (%v), want %s", o.Class, o.Err, class)
+	}
+	for _, word := range words {
+		if !strings.Contains(o.Err.Error(), word) {
+			t.Errorf("reason %q does not mention %q", o.Err, word)
+		}
+	}
+}
+
+func TestWhatNATSCannotCarryIsPermanent(t *testing.T) {
+	address := serverURL(t)
+	stream := newStream(t, client(t, address), jetstream.StreamConfig{})
+	subject := stream.CachedInfo().Config.Name + ".events"
+	sink := open(t, Config{Servers: []string{address}})
+	for _, topic := range []string{"", ".a", "a.", "a..b", "a.*", "a.>", ">", "a b", "a\tb", "a\r\nPUB b 0", "$JS.API.STREAM.DELETE.x", "$SYS.REQ", strings.Repeat("a", 2000)} {
+		wantOutcome(t, publishOne(t, sink, relay.Message{Topic: topic}), relay.ClassPermanent, "subject")
+	}
+	for _, h := range []relay.Header{
+		{Name: "X-Line", Value: "a\r\nNats-Rollup: all"},
+		{Name: "X-Line", Value: "a\nb"},
+		{Name: "X-Edge", Value: " a"},
+		{Name: "X-Edge", Value: "a\t"},
+		{Name: "Nats-Rollup", Value: "all"},
+		{Name: "nats-msg-id", Value: "other"},
+		{Name: "X Space", Value: "a"},
+		{Name: "X:Colon", Value: "a"},
+		{Name: "X-Ümlaut", Value: "a"},
+		{Name: "", Value: "a"},
+	} {
+		wantOutcome(t, publishOne(t, sink, relay.Message{Topic: subject, Headers: []relay.Header{h}}), relay.ClassPermanent, h.Name)
+	}
+	if stored := readAll(t, stream); len(stored) != 0 {
+		t.Errorf("%d messages were stored", len(stored))
+	}
+}
+
+func TestMaxPayload(t *testing.T) {
+	const limit = 4096
+	s := runServer(t, server.Options{JetStream: true, MaxPayload: limit})
+	sink := open(t, Config{Servers: []string{s.ClientURL()}})
+	if _, err := sink.js.CreateStream(testContext(t), jetstream.StreamConfig{Name: "EVENTS", Subjects: []string{"events"}}); err != nil {
+		t.Fatal(err)
+	}
+	m := fill(relay.Message{EventID: "1", Topic: "events"}, limit)
+	if o := publishOne(t, sink, m); o.Class != relay.ClassPublished {
+		t.Fatalf("a message as large as max_payload is %s: %v", o.Class, o.Err)
+	}
+	m = fill(relay.Message{EventID: "2", Topic: "events"}, limit+1)
+	wantOutcome(t, publishOne(t, sink, m), relay.ClassPermanent, "4097", "max_payload")
+}
+
+func TestRepeatedEventIsPublishedOnce(t *testing.T) {
+	address := serverURL(t)
+	stream := newStream(t, client(t, address), jetstream.StreamConfig{})
+	sink := open(t, Config{Servers: []string{address}})
+	m := relay.Message{EventID: "once", Topic: stream.CachedInfo().Config.Name + ".events", Payload: []byte("{}")}
+	first, second := publishOne(t, sink, m), publishOne(t, sink, m)
+	wantOutcome(t, first, relay.ClassPublished)
+	wantOutcome(t, second, relay.ClassPublished)
+	if first.Coordinates != second.Coordinates {
+		t.Errorf("the repetition is said to be at %s, the first at %s", second.Coordinates, first.Coordinates)
+	}
+	if stored := readAll(t, stream); len(stored) != 1 {
+		t.Errorf("%d messages are stored, want 1", len(stored))
+	}
+}
+
+func TestExpectedStream(t *testing.T) {
+	address := serverURL(t)
+	stream := newStream(t, client(t, address), jetstream.StreamConfig{})
+	name := stream.CachedInfo().Config.Name
+	m := relay.Message{EventID: "1", Topic: name + ".events"}
+	wantOutcome(t, publishOne(t, open(t, Config{Servers: []string{address}, Stream: "OTHER"}), m), relay.ClassRetry, "OTHER", m.Topic)
+	wantOutcome(t, publishOne(t, open(t, Config{Servers: []string{address}, Stream: name}), m), relay.ClassPublished)
+	if stored := readAll(t, stream); len(stored) != 1 {
+		t.Errorf("%d messages are stored, want 1", len(stored))
+	}
+}
+
+func TestFullStreamIsUnavailable(t *testing.T) {
+	address := serverURL(t)
+	stream := newStream(t, client(t, address), jetstream.StreamConfig{MaxMsgs: 1, Discard: jetstream.DiscardNew})
+	sink := open(t, Config{Servers: []string{address}})
+	topic := stream.CachedInfo().Config.Name + ".events"
+	wantOutcome(t, publishOne(t, sink, relay.Message{EventID: "1", Topic: topic}), relay.ClassPublished)
+	wantOutcome(t, publishOne(t, sink, relay.Message{EventID: "2", Topic: topic}), relay.ClassUnavailable, "maximum messages")
+}
+
+func TestWithoutJetStreamIsUnavailable(t *testing.T) {
+	sink := open(t, Config{Servers: []string{runServer(t, server.Options{}).ClientURL()}})
+	wantOutcome(t, publishOne(t, sink, relay.Message{EventID: "1", Topic: "events"}), relay.ClassUnavailable, "events")
+	findings := sink.Check(testContext(t), []string{"events"})
+	if last := findings[len(findings)-1]; last.Level != operator.LevelError || last.Subject != "jetstream" {
+		t.Errorf("Check found %+v, want an error about jetstream", findings)
+	}
+}
+
+func TestRefusedLoginIsUnavailable(t *testing.T) {
+	t.Parallel()
+	s := runServer(t, server.Options{JetStream: true, Username: "relay", Password: "right"})
+	sink := open(t, Config{Servers: []string{s.ClientURL()}, User: "relay", Password: "wrong"})
+	o := publishOne(t, sink, relay.Message{EventID: "1", Topic: "events"})
+	wantOutcome(t, o, relay.ClassUnavailable, "Authorization")
+	if strings.Contains(o.Err.Error(), "wrong") {
+		t.Errorf("reason %q shows the password", o.Err)
+	}
+	if findings := sink.Check(testContext(t), nil); len(findings) != 1 || findings[0].Level != operator.LevelError {
+		t.Errorf("Check found %+v, want one error", findings)
+	}
+	wantOutcome(t, publishOne(t, open(t, Config{Servers: []string{s.ClientURL()}, User: "relay", Password: "right"}), relay.Message{Topic: "events"}), relay.ClassRetry, "no stream")
+}
+
+func TestLogins(t *testing.T) {
+	for name, test := range map[string]struct {
+		options server.Options
+		config  Config
+	}{
+		"user":  {server.Options{Username: "relay", Password: "secret"}, Config{User: "relay", Password: "secret"}},
+		"token": {server.Options{Authorization: "secret"}, Config{Token: "secret"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			test.options.JetStream = true
+			test.config.Servers = []string{runServer(t, test.options).ClientURL()}
+			sink := open(t, test.config)
+			if _, err := sink.js.CreateStream(testContext(t), jetstream.StreamConfig{Name: "EVENTS", Subjects: []string{"events"}}); err != nil {
+				t.Fatal(err)
+			}
+			wantOutcome(t, publishOne(t, sink, relay.Message{EventID: "1", Topic: "events"}), relay.ClassPublished)
+		})
+	}
+}
+
+// TestForbiddenSubject shows that the server's complaint, which comes apart from the message, is told with it.
+func TestForbiddenSubject(t *testing.T) {
+	s := runServer(t, server.Options{JetStream: true, Users: []*server.User{{
+		Username: "relay", Password: "secret",
+		Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"events.secret", "events.secret.>"}}},
+	}}})
+	sink := open(t, Config{Servers: []string{s.ClientURL()}, User: "relay", Password: "secret"})
+	if _, err := sink.js.CreateStream(testContext(t), jetstream.StreamConfig{Name: "EVENTS", Subjects: []string{"events.>"}}); err != nil {
+		t.Fatal(err)
+	}
+	outcomes := sink.Publish(testContext(t), []relay.Message{
+		{EventID: "1", Key: "a", Topic: "events.secret"},
+		{EventID: "2", Key: "b", Topic: "events.secret.too"},
+		{EventID: "3", Key: "c", Topic: "events.open"},
+	})
+	wantOutcome(t, outcomes[0], relay.ClassRetry, "events.secret", "permissions")
+	wantOutcome(t, outcomes[1], relay.ClassRetry, "events.secret.too", "permissions")
+	wantOutcome(t, outcomes[2], relay.ClassPublished)
+}
+
+// TestNoAcknowledgement stops waiting by its own bound, and with the context.
+func TestNoAcknowledgement(t *testing.T) {
+	t.Parallel()
+	address := serverURL(t)
+	stream := newStream(t, client(t, address), jetstream.StreamConfig{NoAck: true})
+	sink := open(t, Config{Servers: []string{address}})
+	topic := stream.CachedInfo().Config.Name + ".events"
+	wantOutcome(t, publishOne(t, sink, relay.Message{EventID: "1", Topic: topic}), relay.ClassUnavailable, "no acknowledgement")
+
+	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
+	defer cancel()
+	o := sink.Publish(ctx, []relay.Message{{EventID: "2", Topic: topic}})[0]
+	wantOutcome(t, o, relay.ClassUnavailable, context.DeadlineExceeded.Error())
+	findings := sink.Check(testContext(t), []string{topic})
+	if findings[len(findings)-1].Level != operator.LevelWarning || !hasFinding(findings, operator.LevelError, "acknowledges nothing") {
+		t.Errorf("Check found %+v, want an error about acknowledgements and a warning about the window", findings)
+	}
+}
+
+func hasFinding(findings []operator.Finding, level operator.Level, words string) bool {
+	for _, f := range findings {
+		if f.Level == level && strings.Contains(f.Message, words) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestCheck(t *testing.T) {
+	address := serverURL(t)
+	js := client(t, address)
+	good := newStream(t, js, jetstream.StreamConfig{Duplicates: time.Hour}).CachedInfo().Config.Name
+	weak := newStream(t, js, jetstream.StreamConfig{Storage: jetstream.MemoryStorage, Retention: jetstream.InterestPolicy}).CachedInfo().Config.Name
+	sink := open(t, Config{Servers: []string{address}})
+	for _, test := range []struct {
+		subject string
+		level   operator.Level
+		words   string
+	}{
+		{good + ".events", operator.LevelOK, "stored by stream " + good},
+		{weak + ".events", operator.LevelWarning, "memory only"},
+		{weak + ".events", operator.LevelWarning, "no consumer exists"},
+		{weak + ".events", operator.LevelWarning, "recognizes duplicates"},
+		{"missing." + good, operator.LevelError, "no stream takes"},
+		{"bad..subject", operator.LevelError, "empty part"},
+	} {
+		if findings := sink.Check(testContext(t), []string{test.subject}); !hasFinding(findings, test.level, test.words) {
+			t.Errorf("%s: Check found %+v, want %s: %s", test.subject, findings, test.level, test.words)
+		}
+	}
+	other := open(t, Config{Servers: []string{address}, Stream: "OTHER"})
+	if findings := other.Check(testContext(t), []string{good + ".events"}); !hasFinding(findings, operator.LevelError, "not to OTHER") {
+		t.Errorf("Check found %+v, want an error about the stream", findings)
+	}
+}
+
+func TestConfigReportsEveryMistake(t *testing.T) {
+	_, err := Open(Config{Servers: []string{"nats://user:hidden@"}, InProcess: &server.Server{}, User: "a", Token: "b"})
+	if err == nil {
+		t.Fatal("no error")
+	}
+	for _, words := range []string{"either servers", "server 1", "only one of them"} {
+		if !strings.Contains(err.Error(), words) {
+			t.Errorf("error %q does not mention %q", err, words)
+		}
+	}
+	if strings.Contains(err.Error(), "hidden") {
+		t.Errorf("error %q shows a password", err)
+	}
+	var provider nats.InProcessConnProvider
+	if _, err := Open(Config{InProcess: provider}); err == nil {
+		t.Error("no error without a server")
+	}
+}

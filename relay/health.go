@@ -1,0 +1,88 @@
+package relay
+
+import (
+	"fmt"
+	"sync"
+	"time"
+)
+
+// The loops of a relay as they appear in Hooks.Failed and in Health.
+const (
+	loopLease   = "lease"
+	loopRead    = "read"
+	loopSettle  = "settle"
+	loopClean   = "clean"
+	loopMeasure = "backlog"
+)
+
+// stuckAfter is how long events may be in flight without anything being settled before readiness turns red.
+const stuckAfter = 30 * time.Second
+
+// Health is what readiness and people see of a running relay.
+type Health struct {
+	Ready    bool        `json:"ready"`
+	Reasons  []string    `json:"reasons"` // why it is not ready
+	Relay    string      `json:"relay"`   // relay name
+	ID       string      `json:"id"`      // member id
+	Shards   int         `json:"shards"`  // leases held
+	InFlight int         `json:"in_flight"`
+	Sinks    []SinkState `json:"sinks"`
+}
+
+// health collects what the loops report.
+type health struct {
+	mu       sync.Mutex
+	failing  map[string]failure
+	settled  time.Time // when something was last settled, or nothing was in flight
+	onFailed func(loop string, err error)
+}
+
+type failure struct {
+	since time.Time
+	err   error
+}
+
+func newHealth(onFailed func(string, error)) *health {
+	return &health{failing: make(map[string]failure), settled: time.Now(), onFailed: onFailed}
+}
+
+// note records the end of one round of a loop.
+func (h *health) note(loop string, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err == nil {
+		delete(h.failing, loop)
+		return
+	}
+	first, known := h.failing[loop]
+	if !known {
+		first.since = time.Now()
+	}
+	h.failing[loop] = failure{since: first.since, err: err}
+	h.onFailed(loop, err)
+}
+
+// progressed records that something was settled.
+func (h *health) progressed() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.settled = time.Now()
+}
+
+// reasons lists what is wrong at now with inFlight events on their way.
+func (h *health) reasons(now time.Time, inFlight int) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var reasons []string
+	for _, loop := range []string{loopLease, loopRead, loopSettle, loopClean, loopMeasure} {
+		if f, ok := h.failing[loop]; ok {
+			reasons = append(reasons, fmt.Sprintf("%s fails since %v: %v", loop, now.Sub(f.since).Round(time.Second), f.err))
+		}
+	}
+	if inFlight == 0 {
+		h.settled = now
+	} else if idle := now.Sub(h.settled); idle > stuckAfter {
+		reasons = append(reasons, fmt.Sprintf("%d events are in flight and nothing was settled for %v", inFlight, idle.Round(time.Second)))
+	}
+	return reasons
+}

@@ -1,0 +1,79 @@
+package sqlstore
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+)
+
+// toJSON writes a set for a statement's parameter. The values hold numbers and strings only, which cannot fail.
+func toJSON(set any) string {
+	text, err := json.Marshal(set)
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+}
+
+// numbersJSON writes ids, which are numbers in SQL, as a set for a statement's parameter.
+func numbersJSON(ids []string) (string, error) {
+	for _, id := range ids {
+		if !isNumber(id) {
+			return "", fmt.Errorf("%q is no id of this outbox", id)
+		}
+	}
+	return "[" + strings.Join(ids, ",") + "]", nil
+}
+
+// isNumber reports whether id fits an SQL bigint that is not negative and has no needless zeros.
+func isNumber(id string) bool {
+	if id == "" || len(id) > 18 || id[0] == '0' && id != "0" {
+		return false
+	}
+	for _, c := range []byte(id) {
+		if c < '0' || c > '9' {
+			return false
+		}
+	}
+	return true
+}
+
+// maxRetryAfter keeps a delay within what every database can add to a time.
+const maxRetryAfter = 365 * 24 * time.Hour
+
+func clampDelay(d time.Duration) time.Duration {
+	return min(max(d, 0), maxRetryAfter)
+}
+
+// maxText is the length in bytes of the longest text that a relay or an operator adds to an event.
+const maxText = 2000
+
+// cleanText makes text fit for its column: valid UTF-8 without NUL, cut on a rune boundary.
+func cleanText(text string) string {
+	text = strings.ToValidUTF8(text, "\uFFFD")
+	text = strings.ReplaceAll(text, "\x00", "\uFFFD")
+	if len(text) <= maxText {
+		return text
+	}
+	end := maxText
+	for !utf8.RuneStart(text[end]) {
+		end--
+	}
+	return text[:end]
+}
+
+// walkFrom is the id behind which a walk in the order of the ids goes on; empty starts before the lowest.
+func walkFrom(id string) (int64, error) {
+	if id == "" {
+		return -1, nil
+	}
+	if !isNumber(id) {
+		return 0, fmt.Errorf("%q is no id of this outbox", id)
+	}
+	return strconv.ParseInt(id, 10, 64)
+}
+
+func formatID(id int64) string { return strconv.FormatInt(id, 10) }

@@ -1,0 +1,47 @@
+-- Returns the columns that are missing or have another type: table, column, type, type that it has or empty.
+WITH expected(tbl, col, type) AS (VALUES
+  ('{events}', 'id', 'bigint'),
+  ('{events}', 'event_id', 'uuid'),
+  ('{events}', 'aggregate_type', 'text'),
+  ('{events}', 'aggregate_id', 'text'),
+  ('{events}', 'event_type', 'text'),
+  ('{events}', 'aggregate_version', 'bigint'),
+  ('{events}', 'topic', 'text'),
+  ('{events}', 'payload', '{payload_type}'),
+  ('{events}', 'content_type', 'text'),
+  ('{events}', 'headers', 'json'),
+  ('{events}', 'dedup_key', 'text'),
+  ('{events}', 'status', 'text'),
+  ('{events}', 'retry_count', 'integer'),
+  ('{events}', 'next_attempt_at', 'timestamp with time zone'),
+  ('{events}', 'last_error', 'text'),
+  ('{events}', 'claim_token', 'uuid'),
+  ('{events}', 'processing_until', 'timestamp with time zone'),
+  ('{events}', 'shard', 'smallint'),
+  ('{events}', 'published_to', 'text'),
+  ('{events}', 'created_at', 'timestamp with time zone'),
+  ('{events}', 'published_at', 'timestamp with time zone'),
+  ('{shards}', 'relay_name', 'text'),
+  ('{shards}', 'shard', 'smallint'),
+  ('{shards}', 'owner', 'text'),
+  ('{shards}', 'epoch', 'bigint'),
+  ('{shards}', 'lease_until', 'timestamp with time zone'),
+  ('{relays}', 'id', 'text'),
+  ('{relays}', 'relay_name', 'text'),
+  ('{relays}', 'host', 'text'),
+  ('{relays}', 'version', 'text'),
+  ('{relays}', 'started_at', 'timestamp with time zone'),
+  ('{relays}', 'heartbeat_at', 'timestamp with time zone'),
+  ('{relays}', 'lease_seconds', 'double precision'),
+  ('{relays}', 'sinks', 'json'),
+  ('{attempts}', 'id', 'bigint'),
+  ('{attempts}', 'event', 'bigint'),
+  ('{attempts}', 'at', 'timestamp with time zone'),
+  ('{attempts}', 'outcome', 'text'),
+  ('{attempts}', 'error', 'text'),
+  ('{attempts}', 'actor', 'text')
+)
+SELECT tbl, col, type, coalesce(format_type(a.atttypid, a.atttypmod), '')
+FROM expected
+LEFT JOIN pg_attribute a ON a.attrelid = to_regclass(tbl) AND a.attname = col AND NOT a.attisdropped
+WHERE format_type(a.atttypid, a.atttypmod) IS DISTINCT FROM type;

@@ -1,0 +1,56 @@
+-- For this transaction only. Compiling the statement takes longer than running it, and statistics that are out of date
+-- must not talk the planner out of walking the indexes in their order.
+SELECT set_config('jit', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true);
+
+-- $1 shards, $2 their floors, $3 ids in flight, $4 kinds to skip, $5 keys to skip, all as JSON; $6 limit per shard,
+-- $7 limit.
+WITH flight AS (
+  SELECT unnest(translate($3::text, '[]', '{}')::bigint[]) AS id
+), skip AS (
+  SELECT * FROM json_to_recordset($4::text::json) AS skip(aggregate_type text, event_type text)
+), skip_key AS (
+  SELECT value AS aggregate_id FROM json_array_elements_text($5::text::json)
+)
+SELECT e.id, e.event_id, e.shard, e.aggregate_type, e.aggregate_id, e.event_type, e.aggregate_version, e.topic,
+       e.payload, e.content_type, e.headers, e.retry_count, e.age
+FROM unnest(translate($1::text, '[]', '{}')::smallint[], translate($2::text, '[]', '{}')::bigint[]) AS owned(shard, floor)
+CROSS JOIN LATERAL (
+  -- The two halves are disjoint, and each follows one index from its lowest entry. OFFSET 0 keeps the check for a
+  -- failed event of the same key an index probe for each row; as a join it could be planned with a sort.
+  (
+    SELECT e.*, extract(epoch FROM now() - e.created_at)::float8 AS age
+    FROM {events} e
+    WHERE e.shard = owned.shard AND e.id >= owned.floor AND e.status = 'PENDING' AND e.next_attempt_at <= e.created_at
+      AND e.next_attempt_at <= now()
+      AND e.id NOT IN (SELECT id FROM flight)
+      AND (e.aggregate_type, e.event_type) NOT IN (SELECT aggregate_type, event_type FROM skip)
+      AND e.aggregate_id NOT IN (SELECT aggregate_id FROM skip_key)
+      AND NOT EXISTS (
+        SELECT FROM {events} b
+        WHERE b.aggregate_id = e.aggregate_id AND b.id < e.id AND b.status = 'PENDING' AND b.last_error IS NOT NULL
+        OFFSET 0
+      )
+    ORDER BY e.id
+    LIMIT $6
+  )
+  UNION ALL
+  (
+    SELECT e.*, extract(epoch FROM now() - e.created_at)::float8 AS age
+    FROM {events} e
+    WHERE e.shard = owned.shard AND e.status = 'PENDING' AND e.next_attempt_at > e.created_at
+      AND e.next_attempt_at <= now()
+      AND e.id NOT IN (SELECT id FROM flight)
+      AND (e.aggregate_type, e.event_type) NOT IN (SELECT aggregate_type, event_type FROM skip)
+      AND e.aggregate_id NOT IN (SELECT aggregate_id FROM skip_key)
+      AND NOT EXISTS (
+        SELECT FROM {events} b
+        WHERE b.aggregate_id = e.aggregate_id AND b.id < e.id AND b.status = 'PENDING' AND b.last_error IS NOT NULL
+        OFFSET 0
+      )
+    ORDER BY e.next_attempt_at, e.id
+    LIMIT $6
+  )
+  ORDER BY id
+  LIMIT $6
+) e
+LIMIT $7;

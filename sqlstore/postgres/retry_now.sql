@@ -1,0 +1,18 @@
+-- $1 outbox id to walk on from, $2 limit, $3 outcome, $4 reason, $5 who; the filter takes the rest. Returns the ids.
+WITH picked AS (
+  SELECT e.id
+  FROM {events} e
+  WHERE e.status = 'PENDING' AND e.retry_count > 0 AND e.next_attempt_at > e.created_at AND e.id > $1::bigint AND {filter}
+  ORDER BY e.id
+  LIMIT $2
+  FOR UPDATE
+), changed AS (
+  UPDATE {events} e
+  SET next_attempt_at = least(e.created_at, now())
+  FROM picked
+  WHERE e.id = picked.id AND e.status = 'PENDING'
+  RETURNING e.id
+)
+INSERT INTO {attempts} (event, outcome, error, actor)
+SELECT id, $3, $4, $5 FROM changed
+RETURNING event;

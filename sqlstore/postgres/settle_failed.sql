@@ -1,0 +1,21 @@
+-- $1 relay name, $2 member id, $3 settlements as JSON. Returns the ids that were written.
+WITH settled AS (
+  SELECT * FROM json_to_recordset($3::text::json)
+    AS settled(id bigint, shard smallint, epoch bigint, state text, retry_count int, retry_after float8, error text)
+), proven AS (
+  SELECT l.shard, l.epoch
+  FROM {shards} l
+  WHERE l.relay_name = $1 AND l.owner = $2 AND (l.shard, l.epoch) IN (SELECT DISTINCT shard, epoch FROM settled)
+  ORDER BY l.shard
+  FOR KEY SHARE
+), failed AS (
+  UPDATE {events} e
+  SET status = settled.state, retry_count = settled.retry_count, last_error = settled.error,
+      next_attempt_at = now() + settled.retry_after * interval '1 second'
+  FROM settled JOIN proven USING (shard, epoch)
+  WHERE e.id = settled.id AND e.shard = settled.shard AND e.status = 'PENDING'
+  RETURNING e.id, settled.state, settled.error
+)
+INSERT INTO {attempts} (event, outcome, error, actor)
+SELECT id, CASE state WHEN 'DEAD' THEN 'dead' ELSE 'retry' END, error, $2 FROM failed
+RETURNING event;

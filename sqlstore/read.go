@@ -1,0 +1,85 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/postrider/postrider/relay"
+)
+
+// Read implements relay.Store.
+func (s *Store) Read(ctx context.Context, req relay.ReadRequest) ([]relay.Event, error) {
+	const op = "read"
+	flight, err := numbersJSON(req.InFlight)
+	if err != nil {
+		return nil, s.fail(op, err)
+	}
+	if err := s.raiseFloors(ctx, op, req.Shards); err != nil {
+		return nil, err
+	}
+	var events []relay.Event
+	read := func(rows *sql.Rows) error {
+		events = nil
+		for size := 0; size < req.MaxBytes && rows.Next(); {
+			e, err := scanEvent(rows)
+			if err != nil {
+				return err
+			}
+			events = append(events, e)
+			size += e.Size()
+		}
+		return nil
+	}
+	err = s.run(ctx, op, "read", read, toJSON(req.Shards), toJSON(s.floors.of(req.Shards)), flight,
+		kindsJSON(req.Skip), toJSON(append([]string{}, req.SkipKeys...)), req.PerShard, req.Limit)
+	return events, err
+}
+
+func kindsJSON(kinds []relay.Kind) string {
+	type row struct {
+		AggregateType string `json:"aggregate_type"`
+		EventType     string `json:"event_type"`
+	}
+	rows := make([]row, len(kinds))
+	for i, k := range kinds {
+		rows[i] = row(k)
+	}
+	return toJSON(rows)
+}
+
+func scanEvent(rows *sql.Rows) (relay.Event, error) {
+	var (
+		e       relay.Event
+		version sql.NullInt64
+		topic   sql.NullString
+		headers []byte
+		age     float64
+	)
+	err := rows.Scan(&e.ID, &e.EventID, &e.Shard, &e.AggregateType, &e.AggregateID, &e.EventType, &version, &topic,
+		&e.Payload, &e.ContentType, &headers, &e.RetryCount, &age)
+	if err != nil {
+		return relay.Event{}, err
+	}
+	if version.Valid {
+		e.AggregateVersion = &version.Int64
+	}
+	e.Topic = topic.String
+	e.Age = max(seconds(age), 0)
+	e.Headers, e.Malformed = decodeHeaders(headers)
+	return e, nil
+}
+
+func decodeHeaders(text []byte) (headers map[string]string, err error) {
+	if text == nil {
+		return nil, nil
+	}
+	if err := json.Unmarshal(text, &headers); err != nil {
+		return nil, fmt.Errorf("headers are no JSON object of strings: %w", err)
+	}
+	return headers, nil
+}
+
+func seconds(s float64) time.Duration { return time.Duration(s * float64(time.Second)) }

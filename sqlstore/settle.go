@@ -1,0 +1,81 @@
+package sqlstore
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/relay"
+)
+
+// settlement is a relay.Settlement as the statements take it.
+type settlement struct {
+	ID          json.Number     `json:"id"`
+	Shard       int             `json:"shard"`
+	Epoch       int64           `json:"epoch"`
+	State       postrider.State `json:"state"`
+	PublishedTo string          `json:"published_to,omitempty"`
+	RetryCount  int             `json:"retry_count"`
+	RetryAfter  float64         `json:"retry_after"`
+	Error       string          `json:"error,omitempty"`
+}
+
+// Settle implements relay.Store. Published events are written by one statement and failed ones by another; when
+// the second fails, the ids that the first wrote come back with the error.
+func (s *Store) Settle(ctx context.Context, m relay.Member, settlements []relay.Settlement) ([]string, error) {
+	const op = "settle"
+	var published, failed []settlement
+	for _, one := range settlements {
+		row, err := newSettlement(one)
+		switch {
+		case err != nil:
+			return nil, s.fail(op, err)
+		case one.State == postrider.StatePublished:
+			published = append(published, row)
+		default:
+			failed = append(failed, row)
+		}
+	}
+	publish := "settle_published"
+	if s.config.DeletePublished {
+		publish = "settle_deleted"
+	}
+	settled, err := s.settle(ctx, op, publish, m, published)
+	if err != nil {
+		return nil, err
+	}
+	more, err := s.settle(ctx, op, "settle_failed", m, failed)
+	return append(settled, more...), err
+}
+
+func (s *Store) settle(ctx context.Context, op, name string, m relay.Member, rows []settlement) (ids []string, err error) {
+	if len(rows) == 0 {
+		return nil, nil
+	}
+	err = s.run(ctx, op, name, into(&ids, scanValue[string]), m.Name, m.ID, toJSON(rows))
+	return ids, err
+}
+
+func newSettlement(one relay.Settlement) (settlement, error) {
+	if !isNumber(one.ID) {
+		return settlement{}, fmt.Errorf("%q is no id of this outbox", one.ID)
+	}
+	row := settlement{ID: json.Number(one.ID), Shard: one.Lease.Shard, Epoch: one.Lease.Epoch, State: one.State}
+	switch one.State {
+	case postrider.StatePublished:
+		row.PublishedTo = cleanText(one.PublishedTo)
+	case postrider.StatePending, postrider.StateDead:
+		row.RetryCount = one.RetryCount
+		row.Error = cleanText(one.Error)
+		if row.Error == "" {
+			row.Error = "no reason was given" // a failed event is known by its error
+		}
+		if one.State == postrider.StatePending {
+			row.RetryAfter = clampDelay(one.RetryAfter).Seconds()
+		}
+	default:
+		return settlement{}, fmt.Errorf("event %s cannot be settled as %q", one.ID, one.State)
+	}
+	return row, nil
+}

@@ -1,0 +1,27 @@
+-- ?1 number of shards. Returns rows that no relay will ever pick up or clean, found by indexes alone: what they are, how
+-- many (up to 1000), and the id of one.
+WITH RECURSIVE numbers(shard) AS (
+  SELECT 0 UNION ALL SELECT shard + 1 FROM numbers WHERE shard + 1 < ?1
+), last AS (
+  SELECT id, next_attempt_at FROM {events} WHERE id IN (
+    SELECT (
+      SELECT e.id FROM {events} e
+      WHERE e.shard = numbers.shard AND e.status = 'PENDING' AND e.next_attempt_at > e.created_at
+      ORDER BY e.next_attempt_at DESC, e.id DESC
+      LIMIT 1
+    ) FROM numbers
+  )
+)
+SELECT 'PROCESSING, which only row claims use', count(*), min(id)
+FROM (SELECT id FROM {events} WHERE status = 'PROCESSING' ORDER BY processing_until, id LIMIT 1000)
+HAVING count(*) > 0
+UNION ALL
+SELECT 'PENDING but not due for more than a year', count(*), min(id)
+FROM last
+WHERE next_attempt_at > strftime('%Y-%m-%d %H:%M:%f', 'now', '+366 days')
+HAVING count(*) > 0
+UNION ALL
+SELECT 'PUBLISHED without published_at, which cleaning leaves alone', count(*), min(id)
+FROM (SELECT id, status, published_at FROM {events} ORDER BY id LIMIT 1000)
+WHERE status = 'PUBLISHED' AND published_at IS NULL
+HAVING count(*) > 0;

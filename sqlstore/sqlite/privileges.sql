@@ -1,0 +1,2 @@
+-- SQLite knows no users.
+SELECT '', '' WHERE false;

@@ -1,0 +1,9 @@
+-- ?1 relay name, ?2 member id, ?3 settlements as JSON. Returns the ids that were written.
+UPDATE {events} AS e
+SET status = 'PUBLISHED', published_at = strftime('%Y-%m-%d %H:%M:%f', 'now'),
+    published_to = settled.value ->> 'published_to', last_error = NULL
+FROM json_each(?3) settled
+JOIN {shards} l ON l.relay_name = ?1 AND l.owner = ?2
+  AND l.shard = settled.value ->> 'shard' AND l.epoch = settled.value ->> 'epoch'
+WHERE e.id = settled.value ->> 'id' AND e.shard = l.shard AND e.status = 'PENDING'
+RETURNING id;
