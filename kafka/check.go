@@ -20,31 +20,32 @@ import (
 func (s *Sink) Check(ctx context.Context, topics []string) []operator.Finding {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	cluster, err := s.topics.admin.BrokerMetadata(ctx)
+	admin := kadm.NewClient(s.client)
+	cluster, err := admin.BrokerMetadata(ctx)
 	if err != nil {
 		return []operator.Finding{operator.Problem("kafka brokers", err.Error(), hintFor(err))}
 	}
 	findings := []operator.Finding{operator.OK("kafka brokers", fmt.Sprintf("%d brokers of cluster %s", len(cluster.Brokers), cluster.Cluster))}
-	if len(topics) == 0 {
-		return findings
+	for _, topic := range topics {
+		findings = append(findings, s.checkTopic(ctx, admin, topic)...)
 	}
-	details, err := s.topics.admin.ListTopics(kadm.WithAuthorizedOps(ctx), topics...)
+	return findings
+}
+
+func (s *Sink) checkTopic(ctx context.Context, admin *kadm.Client, topic string) []operator.Finding {
+	about := "topic " + topic
+	details, err := admin.ListTopics(kadm.WithAuthorizedOps(ctx), topic)
+	detail := details[topic]
+	if err == nil {
+		err = detail.Err
+	}
 	if err != nil {
-		return append(findings, operator.Problem("kafka topics", err.Error(), hintFor(err)))
+		return []operator.Finding{operator.Problem(about, err.Error(), hintFor(err))}
 	}
-	configs, _ := s.topics.admin.DescribeTopicConfigs(ctx, topics...)
-	for _, name := range topics {
-		about := "topic " + name
-		detail := details[name]
-		if detail.Err != nil {
-			findings = append(findings, operator.Problem(about, detail.Err.Error(), hintFor(detail.Err)))
-			continue
-		}
-		found := slices.Concat(checkPartitions(about, detail, configs), checkSettings(about, configs, s.config.MaxMessageBytes))
-		if len(found) == 0 {
-			found = []operator.Finding{operator.OK(about, fmt.Sprintf("%d partitions, %d replicas", len(detail.Partitions), detail.Partitions.NumReplicas()))}
-		}
-		findings = append(findings, found...)
+	configs, _ := admin.DescribeTopicConfigs(ctx, topic)
+	findings := append(checkPartitions(about, detail, configs), checkSettings(about, topic, configs, s.config.MaxMessageBytes)...)
+	if len(findings) == 0 {
+		findings = []operator.Finding{operator.OK(about, fmt.Sprintf("%d partitions, %d replicas", len(detail.Partitions), detail.Partitions.NumReplicas()))}
 	}
 	return findings
 }
@@ -94,8 +95,7 @@ func checkPartitions(about string, detail kadm.TopicDetail, configs kadm.Resourc
 }
 
 // checkSettings looks at settings of a topic that lose or refuse events. Settings that we may not read are skipped.
-func checkSettings(about string, configs kadm.ResourceConfigs, maxMessageBytes int) []operator.Finding {
-	topic := strings.TrimPrefix(about, "topic ")
+func checkSettings(about, topic string, configs kadm.ResourceConfigs, maxMessageBytes int) []operator.Finding {
 	var findings []operator.Finding
 	if strings.Contains(config(configs, topic, "cleanup.policy"), "compact") {
 		findings = append(findings, operator.Warning(about, "is compacted: of each key only the newest event is kept", "set cleanup.policy to delete"))

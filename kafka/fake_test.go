@@ -6,6 +6,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kfake"
 	"github.com/twmb/franz-go/pkg/kgo"
 	"github.com/twmb/franz-go/pkg/kmsg"
@@ -89,16 +90,21 @@ func wantPayloads(t testing.TB, addresses []string, topic string, want ...string
 	}
 }
 
-// holds makes a fault choose requests with these bytes in a record.
-func holds(payload string) func(kmsg.Request) bool {
-	return func(r kmsg.Request) bool {
-		for _, topic := range r.(*kmsg.ProduceRequest).Topics {
-			for _, p := range topic.Partitions {
-				if strings.Contains(string(p.Records), payload) {
-					return true
+// refuse makes the cluster refuse every record batch of the topic orders that has these bytes in it.
+func refuse(c *kfake.Cluster, payload string, refusal *kerr.Error) {
+	for partition := range int32(4) {
+		c.Fault(kfake.Fault{
+			Keys: []kmsg.Key{kmsg.Produce}, Topic: orders, Partitions: []int32{partition}, Err: refusal, Count: -1,
+			When: func(r kmsg.Request) bool {
+				for _, topic := range r.(*kmsg.ProduceRequest).Topics {
+					for _, p := range topic.Partitions {
+						if p.Partition == partition && strings.Contains(string(p.Records), payload) {
+							return true
+						}
+					}
 				}
-			}
-		}
-		return false
+				return false
+			},
+		})
 	}
 }

@@ -48,6 +48,9 @@ func (f *flight) Err() error {
 func (f *flight) launch(ctx context.Context, leader int32) {
 	f.Context = ctx
 	f.errs = make([]error, len(f.records))
+	for _, r := range f.records {
+		r.Context = f // a record that was refused with others before has another one
+	}
 	f.leader.Store(leader)
 }
 

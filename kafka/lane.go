@@ -118,7 +118,7 @@ func (l *lane) explain(ctx context.Context, wave []*flight) {
 			case !isContextError(err):
 				defer l.close()
 			default:
-				f.errs[n] = giveUp(context.Cause(ctx), l.obstacle(f, trouble))
+				f.errs[n] = gaveUp(ctx, err, l.obstacle(f, trouble))
 			}
 		}
 	}
@@ -132,11 +132,15 @@ func (l *lane) obstacle(f *flight, trouble error) error {
 	return trouble
 }
 
-func giveUp(cause, obstacle error) error {
-	if obstacle == nil {
-		return cause
+// gaveUp returns an error that says why, as far as that is known, the client gave up with err.
+func gaveUp(ctx context.Context, err, obstacle error) error {
+	if cause := context.Cause(ctx); cause != nil {
+		err = cause
 	}
-	return fmt.Errorf("%w: %w", cause, obstacle)
+	if obstacle == nil {
+		return err
+	}
+	return fmt.Errorf("%w: %w", err, obstacle)
 }
 
 func isContextError(err error) bool {

@@ -39,7 +39,7 @@ func TestRefusedRecord(t *testing.T) {
 	for _, refusal := range []*kerr.Error{kerr.InvalidRecord, kerr.InvalidTimestamp, kerr.PolicyViolation, kerr.MessageTooLarge} {
 		t.Run(refusal.Message, func(t *testing.T) {
 			c := newCluster(t)
-			c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: refusal, Count: -1, When: holds("poison")})
+			refuse(c, "poison", refusal)
 			sink := openSink(t, Config{Brokers: c.ListenAddrs()})
 			var batch []relay.Message
 			var want []relay.Class
@@ -66,7 +66,7 @@ func TestRefusedRecord(t *testing.T) {
 // TestKeyAcrossTopics wants a key's order also where its events go to several topics.
 func TestKeyAcrossTopics(t *testing.T) {
 	c := newCluster(t)
-	c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.InvalidRecord, Count: -1, When: holds("poison")})
+	refuse(c, "poison", kerr.InvalidRecord)
 	sink := openSink(t, Config{Brokers: c.ListenAddrs()})
 	outcomes := sink.Publish(testContext(t), []relay.Message{
 		message(orders, "a", "a1"),
@@ -80,9 +80,11 @@ func TestKeyAcrossTopics(t *testing.T) {
 	wantPayloads(t, c.ListenAddrs(), payments, "a2", "b1")
 }
 
-// TestOneRecordBatchPerPartition wants as few requests as there can be, and whole record batches.
+// TestOneRecordBatchPerPartition wants whole record batches, also for a topic that the producer has not used before.
 func TestOneRecordBatchPerPartition(t *testing.T) {
 	c := newCluster(t)
+	sink := openSink(t, Config{Brokers: c.ListenAddrs()})
+	wantOutcome(t, sink.Publish(testContext(t), []relay.Message{message(payments, "a", "a1")})[0], relay.ClassPublished)
 	var batches []int // records of each record batch
 	c.ControlKey(int16(kmsg.Produce), func(r kmsg.Request) (kmsg.Response, error, bool) {
 		c.KeepControl()
@@ -96,7 +98,6 @@ func TestOneRecordBatchPerPartition(t *testing.T) {
 		}
 		return nil, nil, false
 	})
-	sink := openSink(t, Config{Brokers: c.ListenAddrs()})
 	var batch []relay.Message
 	for i := range 1000 {
 		batch = append(batch, message(orders, fmt.Sprint(i), fmt.Sprint(i)))

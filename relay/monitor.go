@@ -6,7 +6,7 @@ import (
 )
 
 const (
-	measureEvery   = 5 * time.Second
+	measureEvery   = 10 * time.Second
 	measureTimeout = 10 * time.Second
 )
 

@@ -15,7 +15,7 @@ func TestAFloorNeedsThreeLooks(t *testing.T) {
 	step(150, 60, 70, 0) // these have begun by now, with numbers below 70
 	step(200, 69, 80, 0) // one of them is still at work
 	step(200, 70, 80, 100)
-	step(40, 75, 90, 40)    // an event was made to wait again
+	step(40, 75, 90, 40) // an event was made to wait again
 	step(200, 100, 110, 200)
 	f.forget() // because it makes an event wait again
 	if got := f.of([]int{0})[0]; got != 0 {

@@ -76,13 +76,19 @@ func fill(text string, tokens map[string]string) (string, error) {
 	return text, err
 }
 
-// split cuts a file after each line that ends with a semicolon.
-func split(text string) query {
-	var q query
-	for statement := range strings.SplitSeq(text, ";\n") {
-		if statement = strings.TrimSpace(statement); statement != "" {
-			q = append(q, statement)
+// split cuts a file after each line, other than a comment, that ends with a semicolon.
+func split(text string) (q query) {
+	var statement strings.Builder
+	for line := range strings.Lines(text) {
+		if strings.HasPrefix(strings.TrimSpace(line), "--") {
+			continue
 		}
+		if last, ok := strings.CutSuffix(strings.TrimRight(line, " \n"), ";"); ok {
+			q = append(q, strings.TrimSpace(statement.String()+last))
+			statement.Reset()
+			continue
+		}
+		statement.WriteString(line)
 	}
 	return q
 }

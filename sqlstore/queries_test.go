@@ -102,6 +102,13 @@ func TestCauses(t *testing.T) {
 	}
 }
 
+func TestSplitLeavesCommentsOut(t *testing.T) {
+	got := split("-- one; or two;\nSELECT 1,\n  -- two;\n  2;\n\n-- three\nSELECT ';' FROM a;\n")
+	if want := (query{"SELECT 1,\n  2", "SELECT ';' FROM a"}); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
 // TestDialectsHaveTheSameQueries keeps the dialects' files in step: same names, and the same parameters in each.
 func TestDialectsHaveTheSameQueries(t *testing.T) {
 	postgres, sqlite := openTest(t, Postgres, Config{}).queries, openTest(t, SQLite, Config{}).queries

@@ -149,7 +149,7 @@ var operatorTests = map[string]func(*fixture){
 	"Redrive takes more than one chunk": func(f *fixture) {
 		m := f.member("a")
 		leases := f.takeAll(m)
-		const many = 2300
+		const many = 1100
 		events := make([]Event, many)
 		for i := range events {
 			events[i].Key = strconv.Itoa(i)

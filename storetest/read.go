@@ -155,6 +155,16 @@ var readTests = map[string]func(*fixture){
 		f.equal("events", ids(f.read(req)), all[1:])
 	},
 
+	"Read leaves out keys that can be taken no further, and counts limits without them": func(f *fixture) {
+		shard, keys, _ := f.sameShard(2)
+		req := f.request()
+		req.Shards, req.PerShard, req.Limit = []int{shard}, 1, 1
+		req.SkipKeys = []string{keys[0], "another"}
+		if events := f.read(req); len(events) != 1 || events[0].AggregateID != keys[1] {
+			f.Errorf("got %+v, want one event of %q", events, keys[1])
+		}
+	},
+
 	"Read limits each shard and the whole": func(f *fixture) {
 		shard, keys, _ := f.sameShard(1)
 		for range 5 {

@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/url"
+	"regexp"
 	"strings"
 	"syscall"
 	"testing"
@@ -101,13 +102,27 @@ func TestCredentialsThatPostgresRefusesAreTold(t *testing.T) {
 	tells(t, 1, wrong.command(t, 1, "check"), "password authentication failed")
 }
 
-func TestMissingPrivilegesAreTold(t *testing.T) {
+func TestMissingPrivilegesAreToldWithTheirRemedy(t *testing.T) {
 	s := newStage(t)
 	user := s.newUser(t)
 	s.execute(t, "GRANT SELECT ON ALL TABLES IN SCHEMA public TO "+user)
 	poor := s.as(t, user, secret)
 	tells(t, 1, poor.command(t, 1, "check"), "outbox_events", "UPDATE")
 	refused(t, 1, poor.config(t, "poor", ""), "no privilege", "outbox_relays")
+
+	for _, grant := range grants(poor.command(t, 1, "check").Stdout) {
+		s.execute(t, strings.ReplaceAll(grant, "the user in outbox.dsn", user))
+	}
+	poor.command(t, 0, "check")
+	poor.startReady(t, "poor")
+	var b batch
+	b.event("w-1", payload(1))
+	s.check(t, b.commit(t, s))
+}
+
+// grants returns the statements that check tells to run.
+func grants(said string) []string {
+	return regexp.MustCompile(`GRANT [^)\n]*`).FindAllString(said, -1)
 }
 
 func TestMissingTableIsToldWithTheRemedy(t *testing.T) {
@@ -143,6 +158,16 @@ func TestRelaysOfOneNameWithDifferentShardsAreRefused(t *testing.T) {
 	first := s.startReady(t, "one")[0]
 	s.relay["shards"] = "32"
 	refused(t, 1, s.config(t, "two", ""), "64", "32", "shards")
+	if h, _, ok := first.Health(); !ok || !h.Ready || h.Shards != 64 {
+		t.Errorf("the first relay suffers: %+v", h)
+	}
+}
+
+func TestRelaysOfTwoNamesOnOneTableAreRefused(t *testing.T) {
+	s := newStage(t)
+	first := s.startReady(t, "one")[0]
+	s.relay["name"] = "other"
+	refused(t, 1, s.config(t, "two", ""), "wallets", "other", "again")
 	if h, _, ok := first.Health(); !ok || !h.Ready || h.Shards != 64 {
 		t.Errorf("the first relay suffers: %+v", h)
 	}

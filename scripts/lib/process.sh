@@ -14,7 +14,7 @@ process_start() {
 running_process() {
   local pid start
   { read -r pid start <"$1/pid"; } 2>/dev/null || return 1
-  [[ $(process_start "$pid") == "$start" ]] && echo "$pid"
+  [[ -n $start && $(process_start "$pid") == "$start" ]] && echo "$pid"
 }
 
 has_ended() { # DIR

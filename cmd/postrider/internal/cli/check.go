@@ -48,7 +48,7 @@ func (c *command) findings(ctx context.Context) ([]operator.Finding, error) {
 	case err != nil:
 		return nil, err
 	}
-	findings := []operator.Finding{{Level: operator.LevelOK, Subject: "configuration", Message: c.file + " has no mistakes"}}
+	findings := []operator.Finding{operator.OK("configuration", c.file+" has no mistakes")}
 	findings = append(findings, outboxFindings(ctx, cfg)...)
 	return append(findings, sinkFindings(ctx, cfg)...), nil
 }
@@ -60,7 +60,7 @@ func configFindings(mistakes *config.Error) []operator.Finding {
 		if p.Path != "" {
 			subject += " " + p.Path
 		}
-		findings = append(findings, operator.Finding{Level: operator.LevelError, Subject: subject, Message: p.Message, Hint: p.Hint})
+		findings = append(findings, operator.Problem(subject, p.Message, p.Hint))
 	}
 	return findings
 }
@@ -68,9 +68,11 @@ func configFindings(mistakes *config.Error) []operator.Finding {
 func outboxFindings(ctx context.Context, cfg *config.Config) []operator.Finding {
 	outbox, err := wiring.OpenOutbox(cfg)
 	if err != nil {
-		return []operator.Finding{{Level: operator.LevelError, Subject: "outbox", Message: err.Error()}}
+		return []operator.Finding{operator.Problem("outbox", err.Error(), "")}
 	}
 	defer outbox.Close()
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
 	return outbox.Store.Verify(ctx)
 }
 
@@ -86,11 +88,11 @@ func sinkFindings(ctx context.Context, cfg *config.Config) []operator.Finding {
 func findingsOf(ctx context.Context, s config.Sink, routes []config.Route) []operator.Finding {
 	subject := "sink " + s.Name
 	if s.NATS != nil && s.NATS.Embedded != nil {
-		return []operator.Finding{{Level: operator.LevelOK, Subject: subject, Message: "its server is part of postrider run, so it was not looked at"}}
+		return []operator.Finding{operator.OK(subject, "its server is part of postrider run, so it was not looked at")}
 	}
 	sinks, err := wiring.OpenSinks(ctx, []config.Sink{s}, io.Discard)
 	if err != nil {
-		return []operator.Finding{{Level: operator.LevelError, Subject: subject, Message: err.Error()}}
+		return []operator.Finding{operator.Problem(subject, err.Error(), "")}
 	}
 	defer sinks.Close()
 	return sinks.Check(ctx, routes)

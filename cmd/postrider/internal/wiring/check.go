@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
+	"github.com/postrider/postrider/kafka"
+	"github.com/postrider/postrider/nats"
 	"github.com/postrider/postrider/operator"
 )
 
@@ -13,6 +15,11 @@ import (
 type checker interface {
 	Check(ctx context.Context, topics []string) []operator.Finding
 }
+
+var (
+	_ checker = (*kafka.Sink)(nil)
+	_ checker = (*nats.Sink)(nil)
+)
 
 // Line writes a finding as one line, without its level.
 func Line(f operator.Finding) string {
@@ -30,18 +37,13 @@ func (s *Sinks) Check(ctx context.Context, routes []config.Route) []operator.Fin
 	for _, named := range s.Named {
 		sink, ok := named.Sink.(checker)
 		if !ok {
-			findings = append(findings, operator.Finding{
-				Level: operator.LevelOK, Subject: "sink " + named.Name, Message: "has nothing to look at",
-			})
+			findings = append(findings, operator.OK("sink "+named.Name, "has nothing to look at"))
 			continue
 		}
 		topics, open := topicsOf(named.Name, routes)
 		found := sink.Check(ctx, topics)
 		for _, template := range open {
-			found = append(found, operator.Finding{
-				Level: operator.LevelOK, Subject: "topic " + template,
-				Message: "depends on the event, so it shows only when one is published whether it exists",
-			})
+			found = append(found, operator.OK("topic "+template, "depends on the event, so it shows only when one is published whether it exists"))
 		}
 		for _, f := range found {
 			f.Subject = "sink " + named.Name + ", " + f.Subject

@@ -71,6 +71,11 @@ func openPostgres(dsn string) (*sql.DB, error) {
 	if parsed.RuntimeParams["application_name"] == "" {
 		parsed.RuntimeParams["application_name"] = "postrider"
 	}
+	if parsed.DefaultQueryExecMode == pgx.QueryExecModeCacheStatement {
+		// The server would keep plans that it made while the outbox was small, and statements of sessions that
+		// a pooler has given to others.
+		parsed.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
+	}
 	return stdlib.OpenDB(*parsed), nil
 }
 

@@ -1,0 +1,35 @@
+// Package sqlstore keeps an outbox in PostgreSQL or SQLite, over database/sql and any driver.
+//
+//	db, err := sql.Open("pgx", sqlstore.PostgresDSN(dsn))
+//	store, err := sqlstore.Open(db, sqlstore.Postgres, sqlstore.Config{Table: "app.outbox_events"})
+//	err = store.Init(ctx)
+//
+// # Tables
+//
+// Init creates the outbox table and four side tables in the same schema. For the table outbox_events they are
+// outbox_shards (leases), outbox_relays (heartbeats), outbox_attempts (failed attempts and operators' actions) and
+// outbox_schema (version and layout); for any other table NAME they are NAME_shards and so on, so that several outboxes
+// can live in one schema. A table named outbox cannot stand beside one named outbox_events.
+//
+// Producers insert rows by plain SQL in their own transactions. They leave id, status, retry_count, shard and created_at
+// to the database, and set next_attempt_at only to schedule an event. A second event with the same dedup_key is dropped by
+//
+//	INSERT ... ON CONFLICT (dedup_key) WHERE dedup_key IS NOT NULL DO NOTHING
+//
+// # What a relay's user of the database may do
+//
+// SELECT, UPDATE and DELETE on the outbox table; SELECT, INSERT and UPDATE on the shards; SELECT, INSERT, UPDATE and DELETE
+// on the relays; SELECT, INSERT and DELETE on the attempts; SELECT on the schema table. Init needs the right to create
+// tables. Producers need INSERT on the outbox table. Verify reports what is missing.
+//
+// # How it works
+//
+// Every call is one statement, or a few that each commit by themselves; where SQLite needs two statements for what
+// PostgreSQL does in one, they share a transaction. So a relay that halts in the middle of a call leaves no lock behind
+// that others wait for.
+//
+// Settle proves the lease by locking its row for key share, which shuts out Acquire (it locks for update and skips what is
+// locked) but not Renew. Read follows partial indexes that hold no settled row.
+//
+// What differs between the databases stands in the .sql files of each: the same names, the same parameters.
+package sqlstore
