@@ -1,2 +1,39 @@
-// Package kafka publishes events to Apache Kafka and what speaks its protocol.
+// Package kafka publishes events to Apache Kafka and to what speaks its protocol.
+//
+// # What published means
+//
+// An event is published once all in-sync replicas of its partition have it (acks=all). Its coordinates are topic,
+// partition and offset, such as kafka:orders/3@1042. How many replicas must be in sync is a setting of the topic;
+// Check warns when it is one, and about other settings that lose acknowledged events.
+//
+// The key decides the partition, by the hash that Kafka's own clients use. Headers keep their order.
+//
+// # Duplicates
+//
+// The producer is idempotent: a batch that is repeated because its answer was lost is stored once. That works only
+// while the same producer repeats it. So when a request was written and not answered, Publish goes on repeating until a
+// broker tells, also after its context has ended, and even if that takes until the broker is back. Messages that
+// cannot have reached a broker are given up when the context ends, or after ten seconds.
+//
+// A broker that has forgotten the producer, after losing data or keeping it idle for a day, refuses its batches. They
+// come back as unavailable, and the sink goes on with a new producer.
+//
+// # Order
+//
+// Publish sends in waves: in each, at most one record batch for each partition, which the broker takes or refuses as a
+// whole. The messages of a key are in one record batch or in different waves, so none is at a broker before all earlier
+// ones were acknowledged. A record batch that is refused for what is in it is sent again in halves, until only the
+// guilty message is left. Up to four calls of Publish send at the same time; more wait.
+//
+// # What becomes of failures
+//
+//   - Permanent: a message that is too large, that the broker calls invalid, or whose topic's name is.
+//   - Retry: the topic does not exist, or the login may not write to it.
+//   - Unavailable: no broker answers, the login is refused, there are too few replicas or no leader, and the like.
+//
+// A message is too large when a record batch with nothing else in it is: over Config.MaxMessageBytes before
+// compression, or over the topic's max.message.bytes as it is sent. Without compression both are told before sending,
+// if the login may read the topic's settings (DESCRIBE_CONFIGS).
+//
+// The login needs WRITE and DESCRIBE on the topics, and before Kafka 3.0 IDEMPOTENT_WRITE on the cluster.
 package kafka

@@ -12,8 +12,10 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-// patience is how long a wave may wait for a broker that takes it.
-const patience = 10 * time.Second
+const (
+	patience = 10 * time.Second      // how long a wave may wait for a broker that takes it
+	freshFor = 10 * time.Millisecond // how long a connection is trusted after its last answer
+)
 
 var errPatience = fmt.Errorf("not taken within %s", patience)
 
@@ -22,6 +24,7 @@ type lane struct {
 	config *Config
 	extra  []kgo.Opt
 	client *kgo.Client // nil before the first wave, and after a failure that the client does not get over
+	used   time.Time   // when the last wave came back
 
 	mu      sync.Mutex
 	wave    []*flight
@@ -37,6 +40,9 @@ func (l *lane) send(ctx context.Context, wave []*flight) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience, errPatience)
 	defer cancel()
 	l.begin(wave)
+	if time.Since(l.used) > freshFor {
+		l.probe(ctx, wave)
+	}
 
 	// What lies in the client when it is flushed becomes one record batch per partition, so everything must lie there
 	// before. Records of topics that the client does not know yet would come too late.
@@ -54,6 +60,7 @@ func (l *lane) send(ctx context.Context, wave []*flight) error {
 	}
 	_ = l.client.Flush(context.Background()) // fails only if its context ends
 	answered.Wait()
+	l.used = time.Now()
 
 	l.explain(ctx, wave)
 	return nil
@@ -66,6 +73,20 @@ func (l *lane) open() error {
 	client, err := kgo.NewClient(slices.Concat(l.config.clientOptions(), l.config.producerOptions(), l.extra, []kgo.Opt{kgo.WithHooks(l)})...)
 	l.client = client
 	return err
+}
+
+// probe makes the client drop connections that have died since they were used. Records written to one would have to
+// count as possibly taken, and Publish could not return before the broker is back.
+func (l *lane) probe(ctx context.Context, wave []*flight) {
+	var leaders []int32
+	for _, f := range wave {
+		if leader := l.leader(f.partition); leader >= 0 && !slices.Contains(leaders, leader) {
+			leaders = append(leaders, leader)
+		}
+	}
+	if len(leaders) > 0 {
+		_ = l.client.EnsureProduceConnectionIsOpen(ctx, leaders...) // what is wrong shows when records are sent
+	}
 }
 
 // learn makes the client know the wave's topics. The only way is to produce: a record for a partition that cannot be is

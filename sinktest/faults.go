@@ -23,6 +23,26 @@ func unreachable(t testing.TB, f Fixture) {
 	checkStored(t, f, batch)
 }
 
+// cancelledOutage has connections that worked before, and a context that ends while they cannot be had again. Nothing
+// was sent, so the answer can be told soon.
+func cancelledOutage(t testing.TB, f Fixture) {
+	warm := newBatch(f.Topic, 5, 5)
+	mustPublish(t, f.Sink, warm)
+	checkStored(t, f, warm)
+	f.Proxy.Cut()
+	ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+	defer cancel()
+	batch := newBatch(f.Topic, 5, 20)
+	start := time.Now()
+	outcomes := publish(t, ctx, f.Sink, batch)
+	if took := time.Since(start); took > 10*time.Second {
+		t.Errorf("Publish returned %s after it began, though its context ended after half a second", took)
+	}
+	f.Proxy.Heal()
+	resend(t, f.Sink, batch, outcomes)
+	checkStored(t, f, append(warm, batch...))
+}
+
 // cutInTheMiddle cuts the connections while half a batch has gone.
 func cutInTheMiddle(t testing.TB, f Fixture) {
 	var all []relay.Message

@@ -144,31 +144,43 @@ func checkStored(t testing.TB, f Fixture, want []relay.Message) []Stored {
 	t.Helper()
 	stored := f.Read(t)
 	place := make(map[string]int, len(stored)) // where each identity is stored
+	var twice, missing, early, extra []string
 	for n, s := range stored {
 		id := headerValue(s.Headers, idHeader)
-		if _, twice := place[id]; twice {
-			t.Errorf("message %s is stored twice", id)
+		if _, known := place[id]; known {
+			twice = append(twice, id)
 		}
 		place[id] = n
 	}
 	last := make(map[string]int) // by key
-	for i, m := range want {
+	for _, m := range want {
 		n, there := place[m.EventID]
 		if !there {
-			t.Errorf("message %d (%s) is not stored", i, m.EventID)
+			missing = append(missing, m.EventID)
 			continue
 		}
 		if before, known := last[m.Key]; known && n < before {
-			t.Errorf("message %d of key %s is stored before an earlier one", i, m.Key)
+			early = append(early, m.EventID)
 		}
 		last[m.Key] = n
 		delete(place, m.EventID)
 		checkMessage(t, f.Keeps, m, stored[n])
 	}
 	for id := range place {
-		t.Errorf("message %s is stored, but must not be", id)
+		extra = append(extra, id)
 	}
+	report(t, twice, "stored twice")
+	report(t, missing, "not stored")
+	report(t, early, "stored before an earlier one of the same key")
+	report(t, extra, "stored, but must not be")
 	return stored
+}
+
+func report(t testing.TB, ids []string, what string) {
+	t.Helper()
+	if len(ids) > 0 {
+		t.Errorf("%d messages are %s, such as %s", len(ids), what, ids[0])
+	}
 }
 
 func checkMessage(t testing.TB, keeps Keeps, m relay.Message, s Stored) {

@@ -108,6 +108,7 @@ var cases = []testCase{
 	{"LargestMessage", hasLimit, largestMessage},
 	{"OversizeHarmsOnlyItsKey", hasLimit, oversizeHarmsOnlyItsKey},
 	{"Unreachable", hasProxy, unreachable},
+	{"CancelledOutage", hasProxy, cancelledOutage},
 	{"CutInTheMiddle", hasProxy, cutInTheMiddle},
 	{"LostAnswers", hasProxy, lostAnswers},
 	{"FrozenServer", hasProxy, frozenServer},

@@ -24,9 +24,9 @@
 //
 // # How it works
 //
-// Every call is one statement, or a few that each commit by themselves; where SQLite needs two statements for what
-// PostgreSQL does in one, they share a transaction. So a relay that halts in the middle of a call leaves no lock behind
-// that others wait for.
+// What a relay writes to PostgreSQL, it writes by single statements that commit by themselves, so that one which halts
+// in the middle of a call leaves no lock behind that others wait for. SQLite needs two statements for some of it, in one
+// transaction. Reads that must not go astray over old statistics set the planner's switches for their transaction.
 //
 // Settle proves the lease by locking its row for key share, which shuts out Acquire (it locks for update and skips what is
 // locked) but not Renew. Read follows partial indexes that hold no settled row.

@@ -31,6 +31,15 @@ func (b *batch) event(key string, payload []byte) *postrider.Event {
 	return &b.events[len(b.events)-1]
 }
 
+// next returns a batch of the same keys and payloads whose events follow those of b.
+func (b *batch) next() *batch {
+	following := &batch{versions: b.versions}
+	for _, e := range b.events {
+		following.event(e.AggregateID, e.Payload)
+	}
+	return following
+}
+
 func payload(i int) []byte { return fmt.Appendf(nil, `{"n": %d}`, i) }
 
 // add adds the events in tx and returns them as their ledger.
@@ -143,7 +152,7 @@ func TestLowerIDThatCommitsAfterAHigherOneIsDelivered(t *testing.T) {
 	s.check(t, all)
 }
 
-// Promise P8 for keys: the failing event goes to a topic that does not exist, and has many events of its key behind it.
+// Promise P8 for keys, and P10: the failing event goes to a topic that does not exist, and has many events of its key behind it.
 func TestHotKeyWithAFailingEventDelaysNoOtherKey(t *testing.T) {
 	s := newStage(t)
 	s.relay["retry"] = "{schedule: [1h]}"
@@ -159,7 +168,7 @@ func TestHotKeyWithAFailingEventDelaysNoOtherKey(t *testing.T) {
 	}
 	failing := hot.commit(t, s)
 	all := append(failing[1:], others.commit(t, s)...)
-	s.startReady(t, "one", "two")
+	relay := s.startReady(t, "one", "two")[0]
 
 	s.awaitPublished(t, len(others.events))
 	if n := s.count("SELECT count(*) FROM outbox_events WHERE aggregate_id = 'hot' AND status <> 'PENDING'"); n != 0 {
@@ -167,6 +176,12 @@ func TestHotKeyWithAFailingEventDelaysNoOtherKey(t *testing.T) {
 	}
 	await.True(t, soon, "the failing event tells that its topic does not exist", func() bool {
 		return s.count("SELECT count(*) FROM outbox_events WHERE retry_count = 1 AND last_error LIKE '%topic does not exist%'") == 1
+	})
+	if now := s.status(t); now.OldestPendingSeconds <= 0 {
+		t.Errorf("status does not tell that events wait: %+v", now)
+	}
+	await.True(t, soon, "the metrics tell that events wait", func() bool {
+		return relay.Metric(t, "postrider_backlog_oldest_pending_seconds") > 0
 	})
 
 	broker.CreateTopic(t, s.kafka, missing, 1, nil)

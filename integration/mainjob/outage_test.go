@@ -17,12 +17,12 @@ import (
 func outage() time.Duration { return full(2*time.Minute, 20*time.Second) }
 
 // underLoad commits events at a rate that lasts through the outage.
-func underLoad(t *testing.T, s *stage) (running *producers, total int) {
+func underLoad(t *testing.T, s *stage) (running producers) {
 	const rate = 200
-	total = rate * int(outage().Seconds()+10)
+	total := rate * int(outage().Seconds()+10)
 	running = s.produce(t, total, 0, "-rate", fmt.Sprint(rate))
 	s.awaitPublished(t, 3*rate)
-	return running, total
+	return running
 }
 
 // awaitNotReady waits until a relay answers at /readyz that something keeps it from its work, with a reason that
@@ -58,7 +58,7 @@ func TestKafkaOutageSpendsNoAttemptAndIsTold(t *testing.T) {
 	kafka := servers.Launch(t, "kafka")
 	s := stageOn(t, server(t, "POSTRIDER_TEST_POSTGRES"), fmt.Sprintf("127.0.0.1:%d", kafka.Port()), nil)
 	relays := s.startReady(t, "one", "two")
-	running, _ := underLoad(t, s)
+	running := underLoad(t, s)
 
 	kafka.Stop(t, syscall.SIGINT)
 	end := time.Now().Add(outage())
@@ -77,8 +77,65 @@ func TestKafkaOutageSpendsNoAttemptAndIsTold(t *testing.T) {
 	}
 	kafka.Start(t)
 
+	checkAfterKafkaOutage(t, s, relays, running)
+}
+
+// checkAfterKafkaOutage checks what all outages of the broker have in common: no relay died or lost its lease, so nothing
+// may arrive twice.
+func checkAfterKafkaOutage(t *testing.T, s *stage, relays []*daemon.Process, running producers) {
+	t.Helper()
 	awaitReady(t, relays...)
-	s.check(t, running.wait(t))
+	report := s.check(t, running.wait(t))
+	s.checkNoAttempts(t)
+	if report.Duplicates != 0 {
+		t.Errorf("%d duplicates although no relay died or lost its lease", report.Duplicates)
+	}
+}
+
+// The same, for a broker that keeps its connections and answers nothing.
+func TestKafkaThatHangsSpendsNoAttemptAndIsTold(t *testing.T) {
+	kafka := servers.Launch(t, "kafka")
+	s := stageOn(t, server(t, "POSTRIDER_TEST_POSTGRES"), fmt.Sprintf("127.0.0.1:%d", kafka.Port()), nil)
+	relays := s.startReady(t, "one", "two")
+	running := underLoad(t, s)
+
+	kafka.Hang(t)
+	end := time.Now().Add(outage())
+	for _, p := range relays {
+		awaitNotReady(t, p, "sink main is unavailable")
+	}
+	time.Sleep(time.Until(end))
+	kafka.Resume(t)
+
+	checkAfterKafkaOutage(t, s, relays, running)
+}
+
+// A stop ends although the broker tells nothing of what it was sent. What is in flight then may be sent again.
+func TestStopWhileKafkaHangsEndsAfterTheGracePeriod(t *testing.T) {
+	kafka := servers.Launch(t, "kafka")
+	s := stageOn(t, server(t, "POSTRIDER_TEST_POSTGRES"), fmt.Sprintf("127.0.0.1:%d", kafka.Port()), nil)
+	s.relay["grace"] = "3s"
+	first := s.startReady(t, "first")[0]
+	var b batch
+	for i := range 1000 {
+		b.event(fmt.Sprintf("w-%d", i%100), payload(i))
+	}
+	all := b.commit(t, s)
+	s.awaitPublished(t, len(all))
+	kafka.Hang(t)
+	all = append(all, b.next().commit(t, s)...)
+	awaitNotReady(t, first, "sink main is unavailable")
+
+	first.Signal(t, syscall.SIGTERM)
+	if code := first.Wait(t, soon); code != 1 {
+		t.Errorf("exit code %d, want 1 because events are in flight", code)
+	}
+	if !strings.Contains(first.Output(), "in flight after the grace period") {
+		t.Error("the log does not tell of the events in flight")
+	}
+	kafka.Resume(t)
+	s.start(t, "second")
+	s.check(t, all)
 	s.checkNoAttempts(t)
 }
 
@@ -97,7 +154,7 @@ func testPostgresOutage(t *testing.T, signal syscall.Signal) {
 	dsn := fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", postgres.Port())
 	s := stageOn(t, dsn, server(t, "POSTRIDER_TEST_KAFKA"), nil)
 	relays := s.startReady(t, "one", "two")
-	running, _ := underLoad(t, s)
+	running := underLoad(t, s)
 
 	postgres.Stop(t, signal)
 	end := time.Now().Add(outage())

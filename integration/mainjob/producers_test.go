@@ -10,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/integration/internal/await"
 	"github.com/postrider/postrider/integration/internal/ledger"
 )
 
@@ -20,9 +19,7 @@ const (
 )
 
 // producers are processes that add events of the same wallets at the same time.
-type producers struct {
-	commands []*producer
-}
+type producers []*producer
 
 type producer struct {
 	command *exec.Cmd
@@ -33,29 +30,29 @@ type producer struct {
 
 // produce starts the Go producer with the library, which commits n events; plainly adds that many with psql and
 // with JavaScript each.
-func (s *stage) produce(t *testing.T, n, plainly int, options ...string) *producers {
+func (s *stage) produce(t *testing.T, n, plainly int, options ...string) producers {
 	t.Helper()
 	modules := fetch(t)
 	s.load(t, "-events", "0", "-wallets", "1").wait(t) // makes the tables, which producers of plain SQL expect
 	documents := filepath.Join(modules, "@octokit/webhooks-examples/api.github.com/index.json")
-	all := s.load(t, append([]string{"-events", fmt.Sprint(n), "-wallets", fmt.Sprint(wallets), "-documents", documents}, options...)...)
-	if plainly > 0 {
-		all.add(t, s.startProducer(t, exec.Command(plain+"producer.sh", fmt.Sprint(plainly))))
-		node := exec.Command("node", plain+"producer.cjs", fmt.Sprint(plainly))
-		node.Env = append(os.Environ(), "NODE_PATH="+modules)
-		all.add(t, s.startProducer(t, node))
+	options = append(options, "-events", fmt.Sprint(n), "-wallets", fmt.Sprint(wallets), "-documents", documents)
+	all := s.load(t, options...)
+	if plainly == 0 {
+		return all
 	}
-	return all
+	node := exec.Command("node", plain+"producer.cjs", fmt.Sprint(plainly))
+	node.Env = append(os.Environ(), "NODE_PATH="+modules)
+	return append(all,
+		s.startProducer(t, exec.Command(plain+"producer.sh", fmt.Sprint(plainly))),
+		s.startProducer(t, node),
+	)
 }
 
-func (s *stage) load(t *testing.T, options ...string) *producers {
+// load starts the Go producer alone.
+func (s *stage) load(t *testing.T, options ...string) producers {
 	t.Helper()
-	all := &producers{}
-	all.add(t, s.startProducer(t, exec.Command(load, append(options, "-ledger")...)))
-	return all
+	return producers{s.startProducer(t, exec.Command(load, append(options, "-ledger")...))}
 }
-
-func (all *producers) add(_ *testing.T, p *producer) { all.commands = append(all.commands, p) }
 
 // startProducer starts a command whose last argument is to be the name of its ledger.
 func (s *stage) startProducer(t *testing.T, command *exec.Cmd) *producer {
@@ -83,10 +80,10 @@ func (s *stage) startProducer(t *testing.T, command *exec.Cmd) *producer {
 }
 
 // wait waits until all have ended well and returns what they wrote down.
-func (all *producers) wait(t *testing.T) []ledger.Event {
+func (all producers) wait(t *testing.T) []ledger.Event {
 	t.Helper()
 	var ledgers []string
-	for _, p := range all.commands {
+	for _, p := range all {
 		select {
 		case err := <-p.ended:
 			if err != nil {
@@ -126,12 +123,4 @@ func keys(events []ledger.Event) int {
 		}
 	}
 	return len(seen)
-}
-
-// awaitCommitted waits until producers have committed n events.
-func (s *stage) awaitCommitted(t *testing.T, n int) {
-	t.Helper()
-	await.True(t, drainLimit, fmt.Sprintf("%d events are committed", n), func() bool {
-		return s.count("SELECT count(*) FROM outbox_events") >= n
-	})
 }

@@ -29,9 +29,11 @@ const (
 	maxInFlight = 2000
 	partitions  = 6
 
-	drainLimit = 5 * time.Minute  // for all events of a run
-	soon       = 30 * time.Second // for what takes a moment
+	soon = 30 * time.Second // for what takes a moment
 )
+
+// drainLimit is for all events of a run.
+var drainLimit = full(20*time.Minute, 5*time.Minute)
 
 // stage is a database with an outbox, and a topic that its events go to.
 type stage struct {

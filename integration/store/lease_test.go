@@ -21,20 +21,9 @@ func TestASettleInProgressShutsOutATakeoverButNoRenewal(t *testing.T) {
 
 	inTheWay := begin(t, d)
 	lock(t, inTheWay, "SELECT FROM "+d.table+" FOR UPDATE")
-	settled := make(chan []string)
-	go func() {
-		ids, err := s.Settle(t.Context(), a, []relay.Settlement{{ID: event.ID, Lease: leases[event.Shard], State: postrider.StatePublished}})
-		if err != nil {
-			t.Error(err)
-		}
-		settled <- ids
-	}()
-	d.awaitLockWait(t)
+	settled := d.settleBlocked(t, s, a, event, leases[event.Shard])
 
 	a.LeaseTTL = time.Hour
-	if _, err := s.Renew(t.Context(), relay.Heartbeat{Member: a}, leases[:0]); err != nil {
-		t.Errorf("renewing during the settle: %v", err)
-	}
 	b := a
 	b.ID = "b"
 	taken, err := s.Acquire(t.Context(), b, leases)
@@ -65,15 +54,7 @@ func TestASettleWaitsForATakeoverInProgress(t *testing.T) {
 	takeover := begin(t, d)
 	lock(t, takeover, "SELECT FROM outbox_shards FOR UPDATE")
 	lock(t, takeover, "UPDATE outbox_shards SET owner = 'b', epoch = epoch + 1")
-	settled := make(chan []string)
-	go func() {
-		ids, err := s.Settle(t.Context(), a, []relay.Settlement{{ID: event.ID, Lease: leases[event.Shard], State: postrider.StatePublished}})
-		if err != nil {
-			t.Error(err)
-		}
-		settled <- ids
-	}()
-	d.awaitLockWait(t)
+	settled := d.settleBlocked(t, s, a, event, leases[event.Shard])
 	takeover.Commit(t)
 	if ids := <-settled; len(ids) != 0 {
 		t.Errorf("settled %v after the takeover", ids)
@@ -95,10 +76,20 @@ func lock(t *testing.T, tx producer, statement string) {
 	}
 }
 
-// awaitLockWait returns once a session waits for a lock on the outbox.
-func (d database) awaitLockWait(t *testing.T) {
+// settleBlocked starts to settle an event as published, and returns once that waits for a lock. The ids come later.
+func (d database) settleBlocked(t *testing.T, s *sqlstore.Store, by relay.Member, e relay.Event, lease relay.Lease) <-chan []string {
 	t.Helper()
-	awaitRow(t, d.db, "SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%outbox_shards%' AND query LIKE '%' || current_schema() || '%'")
+	settled := make(chan []string)
+	go func() {
+		ids, err := s.Settle(t.Context(), by, []relay.Settlement{{ID: e.ID, Lease: lease, State: postrider.StatePublished}})
+		if err != nil {
+			t.Error(err)
+		}
+		settled <- ids
+	}()
+	awaitRow(t, d.db, `SELECT 1 FROM pg_stat_activity
+		WHERE wait_event_type = 'Lock' AND query LIKE '%outbox_shards%' AND query LIKE '%' || current_schema() || '%'`)
+	return settled
 }
 
 // awaitRow returns once a query has a result.

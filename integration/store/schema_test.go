@@ -16,11 +16,7 @@ func TestInitRunsOnceWhenCalledFromManyAtOnce(t *testing.T) {
 		var wg sync.WaitGroup
 		for range 6 {
 			wg.Go(func() {
-				s, err := sqlstore.Open(d.db, d.dialect, sqlstore.Config{Table: d.table})
-				if err == nil {
-					err = s.Init(t.Context())
-				}
-				if err != nil {
+				if err := d.open(t, sqlstore.Config{}).Init(t.Context()); err != nil {
 					t.Error(err)
 				}
 			})
@@ -34,12 +30,7 @@ func TestInitRefusesTablesThatItMustLeaveAlone(t *testing.T) {
 		d.store(t, sqlstore.Config{Shards: 4})
 		refuse := func(config sqlstore.Config, words string) {
 			t.Helper()
-			config.Table = d.table
-			s, err := sqlstore.Open(d.db, d.dialect, config)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := s.Init(t.Context()); !errors.Is(err, relay.ErrSchema) || !strings.Contains(err.Error(), words) {
+			if err := d.open(t, config).Init(t.Context()); !errors.Is(err, relay.ErrSchema) || !strings.Contains(err.Error(), words) {
 				t.Errorf("Init of %+v: %v, want ErrSchema with %q", config, err, words)
 			}
 		}
@@ -53,10 +44,7 @@ func TestInitRefusesTablesThatItMustLeaveAlone(t *testing.T) {
 func TestInitIsUndoneWhenItFails(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, d database) {
 		execute(t, d.db, "CREATE TABLE outbox_relays (in_the_way int)")
-		s, err := sqlstore.Open(d.db, d.dialect, sqlstore.Config{Table: d.table})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := d.open(t, sqlstore.Config{})
 		if err := s.Init(t.Context()); err == nil || !strings.Contains(err.Error(), "outbox_relays") {
 			t.Errorf("Init over a foreign table: %v", err)
 		}
@@ -93,11 +81,8 @@ func TestTwoOutboxesLiveInOneSchema(t *testing.T) {
 func TestAnOutboxWhoseSideTablesAreTakenIsRefused(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, d database) {
 		d.store(t, sqlstore.Config{})
-		s, err := sqlstore.Open(d.db, d.dialect, sqlstore.Config{Table: strings.Replace(d.table, "outbox_events", "outbox", 1), Shards: shards})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := s.Init(t.Context()); !errors.Is(err, relay.ErrSchema) || !strings.Contains(err.Error(), `belong to the outbox "outbox_events"`) {
+		d.table = strings.Replace(d.table, "outbox_events", "outbox", 1)
+		if err := d.open(t, sqlstore.Config{}).Init(t.Context()); !errors.Is(err, relay.ErrSchema) || !strings.Contains(err.Error(), `belong to the outbox "outbox_events"`) {
 			t.Errorf("Init: %v", err)
 		}
 	})
@@ -105,10 +90,7 @@ func TestAnOutboxWhoseSideTablesAreTakenIsRefused(t *testing.T) {
 
 func TestPrintIsWhatInitDoes(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, d database) {
-		s, err := sqlstore.Open(d.db, d.dialect, sqlstore.Config{Table: d.table, Shards: shards})
-		if err != nil {
-			t.Fatal(err)
-		}
+		s := d.open(t, sqlstore.Config{})
 		var script bytes.Buffer
 		if err := s.Print(&script); err != nil {
 			t.Fatal(err)

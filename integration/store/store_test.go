@@ -55,10 +55,11 @@ func newPostgres(t testing.TB, server string) database {
 		t.Fatalf("%s is not set: scripts/services starts the servers", server)
 	}
 	schema := fmt.Sprintf("test_%x", rand.Uint64())
-	execute(t, open(t, "pgx", dsn), "CREATE SCHEMA "+schema)
-	t.Cleanup(func() { execute(t, open(t, "pgx", dsn), "DROP SCHEMA "+schema+" CASCADE") })
+	execute(t, connect(t, "pgx", dsn), "CREATE SCHEMA "+schema)
+	t.Cleanup(func() { execute(t, connect(t, "pgx", dsn), "DROP SCHEMA "+schema+" CASCADE") })
 	dsn = withParameter(t, dsn, "search_path", schema)
-	return database{dsn, open(t, "pgx", dsn), sqlstore.Postgres, schema + ".outbox_events", insertPostgres,
+	dsn = withParameter(t, dsn, "timezone", "America/New_York") // what is right only where the session is in UTC shows
+	return database{dsn, connect(t, "pgx", dsn), sqlstore.Postgres, schema + ".outbox_events", insertPostgres,
 		`INSERT INTO %s (aggregate_type, aggregate_id, event_type, payload)
 		SELECT 'order', 'order-' || n %% 1000, 'OrderPlaced', '{"some": "payload"}' FROM generate_series(1, $1::int) AS n`}
 }
@@ -78,13 +79,13 @@ func withParameter(t testing.TB, dsn, name, value string) string {
 func newSQLite(t testing.TB) database {
 	t.Helper()
 	dsn := sqlstore.SQLiteDSN(filepath.Join(t.TempDir(), "outbox.db"))
-	return database{dsn, open(t, "sqlite", dsn), sqlstore.SQLite, "outbox_events", insertSQLite,
+	return database{dsn, connect(t, "sqlite", dsn), sqlstore.SQLite, "outbox_events", insertSQLite,
 		`INSERT INTO %s (aggregate_type, aggregate_id, event_type, payload)
 		WITH RECURSIVE numbers(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM numbers WHERE n < $1)
 		SELECT 'order', 'order-' || n %% 1000, 'OrderPlaced', '{"some": "payload"}' FROM numbers`}
 }
 
-func open(t testing.TB, driver, dsn string) *sql.DB {
+func connect(t testing.TB, driver, dsn string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open(driver, dsn)
 	if err != nil {
@@ -107,8 +108,8 @@ func execute(t testing.TB, db *sql.DB, statement string, args ...any) {
 
 const shards = 4
 
-// store opens a Store on the database and creates its tables.
-func (d database) store(t testing.TB, config sqlstore.Config) *sqlstore.Store {
+// open opens a Store on the database.
+func (d database) open(t testing.TB, config sqlstore.Config) *sqlstore.Store {
 	t.Helper()
 	config.Table = d.table
 	if config.Shards == 0 {
@@ -118,6 +119,13 @@ func (d database) store(t testing.TB, config sqlstore.Config) *sqlstore.Store {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+// store opens a Store on the database and creates its tables.
+func (d database) store(t testing.TB, config sqlstore.Config) *sqlstore.Store {
+	t.Helper()
+	s := d.open(t, config)
 	if err := s.Init(t.Context()); err != nil {
 		t.Fatal(err)
 	}

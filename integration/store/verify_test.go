@@ -81,10 +81,7 @@ func TestVerifyFindsMissingPrivileges(t *testing.T) {
 	assertFinding(t, d, sqlstore.Config{}, "error table outbox_events: no privilege to UPDATE")
 	assertFinding(t, d, sqlstore.Config{}, "error table outbox_attempts: no privilege to INSERT")
 
-	s, err := sqlstore.Open(d.db, d.dialect, sqlstore.Config{Table: d.table})
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := d.open(t, sqlstore.Config{})
 	if err := s.Leave(t.Context(), relay.Member{ID: "a"}); !errors.Is(err, sqlstore.ErrDenied) {
 		t.Errorf("writing without the privilege: %v, want ErrDenied", err)
 	}
@@ -94,12 +91,12 @@ func TestVerifyFindsMissingPrivileges(t *testing.T) {
 func TestVerifyWarnsOfConnectionsThatAreMadeUnwisely(t *testing.T) {
 	postgres := newPostgres(t, "POSTRIDER_TEST_POSTGRES")
 	postgres.store(t, sqlstore.Config{})
-	postgres.db = open(t, "pgx", withParameter(t, postgres.dsn, "default_query_exec_mode", "cache_statement"))
+	postgres.db = connect(t, "pgx", withParameter(t, postgres.dsn, "default_query_exec_mode", "cache_statement"))
 	assertFinding(t, postgres, sqlstore.Config{}, "warning database: plans of prepared statements are kept")
 
 	sqlite := newSQLite(t)
 	path, _, _ := strings.Cut(sqlite.dsn, "?")
-	sqlite.db = open(t, "sqlite", path+"?_pragma=journal_mode(DELETE)&_pragma=synchronous(OFF)")
+	sqlite.db = connect(t, "sqlite", path+"?_pragma=journal_mode(DELETE)&_pragma=synchronous(OFF)")
 	sqlite.store(t, sqlstore.Config{})
 	assertFinding(t, sqlite, sqlstore.Config{}, "warning database: readers and writers keep each other waiting")
 	assertFinding(t, sqlite, sqlstore.Config{}, "warning database: a commit can be lost")
@@ -107,7 +104,7 @@ func TestVerifyWarnsOfConnectionsThatAreMadeUnwisely(t *testing.T) {
 }
 
 func TestUnreachableDatabaseIsToldApart(t *testing.T) {
-	s, err := sqlstore.Open(open(t, "pgx", "postgres://nobody@127.0.0.1:1/none"), sqlstore.Postgres, sqlstore.Config{})
+	s, err := sqlstore.Open(connect(t, "pgx", "postgres://nobody@127.0.0.1:1/none"), sqlstore.Postgres, sqlstore.Config{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,15 +119,12 @@ func TestUnreachableDatabaseIsToldApart(t *testing.T) {
 
 func TestMissingTablesAreNamedWithTheCommandThatCreatesThem(t *testing.T) {
 	eachDatabase(t, func(t *testing.T, d database) {
-		s, err := sqlstore.Open(d.db, d.dialect, sqlstore.Config{Table: d.table})
-		if err != nil {
-			t.Fatal(err)
-		}
-		_, err = s.Renew(t.Context(), relay.Heartbeat{Member: relay.Member{Name: "main", ID: "a", Shards: 64}}, nil)
+		s := d.open(t, sqlstore.Config{})
+		_, err := s.Renew(t.Context(), relay.Heartbeat{Member: relay.Member{Name: "main", ID: "a", Shards: shards}}, nil)
 		if !errors.Is(err, relay.ErrSchema) || !strings.Contains(err.Error(), "outbox_schema") || !strings.Contains(err.Error(), "postrider init") {
 			t.Errorf("Renew without tables: %v", err)
 		}
-		d.store(t, sqlstore.Config{Shards: 64})
+		d.store(t, sqlstore.Config{})
 		execute(t, d.db, "ALTER TABLE "+d.table+" DROP COLUMN content_type")
 		_, err = s.Read(t.Context(), relay.ReadRequest{Shards: []int{0}, PerShard: 1, Limit: 1, MaxBytes: 1})
 		if !errors.Is(err, relay.ErrSchema) || !strings.Contains(err.Error(), "content_type") {
@@ -171,14 +165,7 @@ func TestAFullDiskIsTold(t *testing.T) {
 
 func assertFinding(t *testing.T, d database, config sqlstore.Config, want string) {
 	t.Helper()
-	config.Table = d.table
-	if config.Shards == 0 {
-		config.Shards = shards
-	}
-	s, err := sqlstore.Open(d.db, d.dialect, config)
-	if err != nil {
-		t.Fatal(err)
-	}
+	s := d.open(t, config)
 	schema, _, _ := strings.Cut(d.table, ".")
 	var got []string
 	for _, f := range s.Verify(t.Context()) {

@@ -1,7 +1,7 @@
 -- $1 what to count up to. Returns PENDING (as two counts), PROCESSING, DEAD, DISCARDED, and an estimate of all rows.
 -- Each count walks its index and stops; with other plans, which old statistics can make look cheap, it would first go
 -- through the whole table or the whole backlog.
-SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true) WHERE $1::bigint > 0;
+SELECT set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true);
 
 SELECT
   (SELECT count(*) FROM (

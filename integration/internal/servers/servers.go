@@ -36,6 +36,7 @@ func Launch(t *testing.T, name string, environment ...string) *Server {
 	s.Start(t)
 	t.Cleanup(func() {
 		if s.pid != 0 {
+			s.Resume(t)
 			s.Stop(t, syscall.SIGINT)
 		}
 	})
@@ -69,11 +70,22 @@ func (s *Server) Start(t *testing.T) {
 // a crash does.
 func (s *Server) Stop(t *testing.T, signal syscall.Signal) {
 	t.Helper()
+	s.signal(t, signal)
+	await.True(t, time.Minute, fmt.Sprintf("%s (pid %d) ends", s.name, s.pid), func() bool { return !runs(s.pid) })
+	s.pid = 0
+}
+
+// Hang lets it keep its connections without answering, until Resume.
+func (s *Server) Hang(t *testing.T) { s.signal(t, syscall.SIGSTOP) }
+
+// Resume ends Hang.
+func (s *Server) Resume(t *testing.T) { s.signal(t, syscall.SIGCONT) }
+
+func (s *Server) signal(t *testing.T, signal syscall.Signal) {
+	t.Helper()
 	if err := syscall.Kill(s.pid, signal); err != nil {
 		t.Fatalf("%s to %s (pid %d): %v", signal, s.name, s.pid, err)
 	}
-	await.True(t, time.Minute, fmt.Sprintf("%s (pid %d) ends", s.name, s.pid), func() bool { return !runs(s.pid) })
-	s.pid = 0
 }
 
 // runs tells whether a process is there and no zombie.

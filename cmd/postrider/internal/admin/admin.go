@@ -91,8 +91,8 @@ func Serve(ctx context.Context, listener net.Listener, handler http.Handler, log
 		defer close(stopped)
 		limited, cancel := context.WithTimeout(context.Background(), stopTimeout)
 		defer cancel()
-		if server.Shutdown(limited) != nil {
-			server.Close()
+		if err := server.Shutdown(limited); err != nil {
+			log.Debug("requests were cut off", "error", errors.Join(err, server.Close()))
 		}
 	})
 	err := server.Serve(listener)

@@ -40,7 +40,7 @@ func settings() Config {
 }
 
 func get(c Config, path string, change ...func(*http.Request)) *httptest.ResponseRecorder {
-	r := httptest.NewRequest("GET", "http://127.0.0.1:8970"+path, nil)
+	r := httptest.NewRequest(http.MethodGet, "http://127.0.0.1:8970"+path, nil)
 	for _, f := range change {
 		f(r)
 	}
@@ -129,7 +129,7 @@ func TestWithoutTokenOnlyLoopbackNames(t *testing.T) {
 }
 
 func TestOnlyGet(t *testing.T) {
-	w := get(settings(), "/", func(r *http.Request) { r.Method = "POST" })
+	w := get(settings(), "/", func(r *http.Request) { r.Method = http.MethodPost })
 	if w.Code != http.StatusMethodNotAllowed {
 		t.Errorf("POST: status %d, want 405", w.Code)
 	}
@@ -223,7 +223,8 @@ func TestServeUntilTheEnd(t *testing.T) {
 	case <-time.After(10 * time.Second):
 		t.Fatal("Serve does not end")
 	}
-	if _, err := http.Get(url); err == nil {
+	if answer, err := http.Get(url); err == nil {
+		answer.Body.Close()
 		t.Error("it still answers")
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/cmd/postrider/internal/human"
 	"github.com/postrider/postrider/operator"
 	"github.com/postrider/postrider/relay"
 )
@@ -17,24 +18,16 @@ import (
 const (
 	statusTimeout = 5 * time.Second
 	deadGroups    = 20
+	longestWaits  = 20
 )
 
 //go:embed status.html
 var statusHTML string
 
 var statusPage = template.Must(template.New("status").Funcs(template.FuncMap{
-	"seconds": seconds,
-	"utc":     func(t time.Time) string { return t.UTC().Format(time.RFC3339) },
+	"seconds": human.Seconds,
+	"utc":     human.UTC,
 }).Parse(statusHTML))
-
-// seconds writes a duration for people.
-func seconds(s float64) string {
-	d := time.Duration(s * float64(time.Second))
-	if d >= time.Minute {
-		return d.Round(time.Second).String()
-	}
-	return d.Round(time.Millisecond).String()
-}
 
 // view is what the status page shows.
 type view struct {
@@ -44,6 +37,7 @@ type view struct {
 	Health  relay.Health
 	Status  *operator.Status // nil when the outbox does not answer
 	States  []stateCount
+	Waiting []operator.KeyGroup
 	Dead    []operator.DeadGroup
 	Problem string // why Status or Dead is missing
 }
@@ -71,6 +65,7 @@ func (c Config) view(ctx context.Context) view {
 	status, statusErr := c.Store.Status(ctx, c.Relay)
 	if statusErr == nil {
 		v.Status = &status
+		v.Waiting = human.Oldest(status.KeyGroups, longestWaits)
 		for _, s := range postrider.States() {
 			if n := status.States[s]; n > 0 || s != postrider.StateProcessing {
 				v.States = append(v.States, stateCount{s, n})

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
+	"github.com/postrider/postrider/cmd/postrider/internal/human"
 	"github.com/postrider/postrider/cmd/postrider/internal/wiring"
 	"github.com/postrider/postrider/operator"
 )
@@ -52,7 +53,7 @@ func (c *command) printDead(groups []operator.DeadGroup) error {
 	}
 	t := newTable(c.stdout, "EVENTS", "AGGREGATE TYPE", "EVENT TYPE", "OLDEST", "ONE OF THEM", "ERROR")
 	for _, g := range groups {
-		t.row(strconv.FormatInt(g.Count, 10), g.AggregateType, g.EventType, utc(g.Oldest), g.Sample, g.Error)
+		t.row(strconv.FormatInt(g.Count, 10), g.AggregateType, g.EventType, human.UTC(g.Oldest), g.Sample, g.Error)
 	}
 	return t.flush()
 }

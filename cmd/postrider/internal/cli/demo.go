@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"strconv"
 
@@ -64,7 +63,7 @@ func (c *command) writeLedger(l demo.Ledger) error {
 	if c.json {
 		return c.printJSON(l)
 	}
-	io.WriteString(c.stdout, "\nLedger\n")
+	fmt.Fprintln(c.stdout, "\nLedger")
 	t := newTable(c.stdout)
 	for _, line := range []struct {
 		name  string

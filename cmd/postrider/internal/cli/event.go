@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/postrider/postrider/cmd/postrider/internal/human"
 	"github.com/postrider/postrider/cmd/postrider/internal/wiring"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/operator"
@@ -63,7 +64,16 @@ func (f foundEvent) json() any {
 }
 
 func (c *command) printEvent(f foundEvent) error {
-	r := f.row
+	if err := c.printColumns(f.row); err != nil {
+		return err
+	}
+	if err := c.printPayload(f.row.Payload); err != nil {
+		return err
+	}
+	return c.printAttempts(f.attempts)
+}
+
+func (c *command) printColumns(r operator.Row) error {
 	t := newTable(c.stdout)
 	t.row("id", r.ID)
 	t.row("event_id", r.EventID)
@@ -81,29 +91,27 @@ func (c *command) printEvent(f foundEvent) error {
 	}
 	t.row("dedup_key", r.DedupKey)
 	t.row("retry_count", strconv.Itoa(r.RetryCount))
-	t.row("next_attempt_at", utc(r.NextAttemptAt))
+	t.row("next_attempt_at", human.UTC(r.NextAttemptAt))
 	t.row("last_error", r.LastError)
 	if r.Shard != nil {
 		t.row("shard", strconv.Itoa(*r.Shard))
 	}
-	t.row("created_at", utc(r.CreatedAt))
+	t.row("created_at", human.UTC(r.CreatedAt))
 	if r.PublishedAt != nil {
-		t.row("published_at", utc(*r.PublishedAt))
+		t.row("published_at", human.UTC(*r.PublishedAt))
 	}
 	t.row("published_to", r.PublishedTo)
-	if err := t.flush(); err != nil {
-		return err
-	}
-	if err := c.printPayload(r.Payload); err != nil {
-		return err
-	}
-	if len(f.attempts) == 0 {
+	return t.flush()
+}
+
+func (c *command) printAttempts(attempts []operator.Attempt) error {
+	if len(attempts) == 0 {
 		return nil
 	}
 	fmt.Fprintln(c.stdout)
-	t = newTable(c.stdout, "AT", "OUTCOME", "BY", "ERROR OR REASON")
-	for _, a := range f.attempts {
-		t.row(utc(a.At), a.Outcome, a.By, a.Error)
+	t := newTable(c.stdout, "AT", "OUTCOME", "BY", "ERROR OR REASON")
+	for _, a := range attempts {
+		t.row(human.UTC(a.At), a.Outcome, a.By, a.Error)
 	}
 	return t.flush()
 }

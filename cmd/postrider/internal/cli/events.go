@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
+	"github.com/postrider/postrider/cmd/postrider/internal/human"
 	"github.com/postrider/postrider/cmd/postrider/internal/wiring"
 	"github.com/postrider/postrider/operator"
 )
@@ -52,7 +53,7 @@ func (c *command) printEvents(rows []operator.Row) error {
 	t := newTable(c.stdout, "ID", "EVENT ID", "STATUS", "AGGREGATE TYPE", "KEY", "EVENT TYPE", "RETRIES", "CREATED", "LAST ERROR")
 	for _, r := range rows {
 		t.row(r.ID, r.EventID, string(r.Status), r.AggregateType, r.AggregateID, r.EventType,
-			strconv.Itoa(r.RetryCount), utc(r.CreatedAt), short(r.LastError))
+			strconv.Itoa(r.RetryCount), human.UTC(r.CreatedAt), short(r.LastError))
 	}
 	return t.flush()
 }

@@ -6,7 +6,6 @@ import (
 	"io"
 	"strings"
 	"text/tabwriter"
-	"time"
 	"unicode"
 )
 
@@ -62,16 +61,4 @@ func short(text string) string {
 		return text
 	}
 	return string(runes[:most-3]) + "..."
-}
-
-func utc(t time.Time) string {
-	if t.IsZero() {
-		return ""
-	}
-	return t.UTC().Format(time.RFC3339)
-}
-
-// seconds writes a duration for people.
-func seconds(s float64) string {
-	return time.Duration(s * float64(time.Second)).Round(time.Millisecond).String()
 }

@@ -24,7 +24,8 @@ func (c *command) run() *cobra.Command {
 			}
 			o := daemon.Options{Version: version(), Stdout: c.stdout, Logger: newLogger(c.stderr, cfg.Log)}
 			if cfg.Admin.Listen != "" {
-				if o.Listener, err = net.Listen("tcp", cfg.Admin.Listen); err != nil {
+				var tcp net.ListenConfig
+				if o.Listener, err = tcp.Listen(cmd.Context(), "tcp", cfg.Admin.Listen); err != nil {
 					return fmt.Errorf("admin server: %w; choose another address with admin.listen", err)
 				}
 			}

@@ -23,7 +23,24 @@ var update = flag.Bool("update", false, "write what commands print into the scri
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"postrider": func() { os.Exit(Main(os.Args[1:], os.Stdout, os.Stderr)) },
+		"stubborn":  stubborn,
 	})
+}
+
+// stubborn does not end when it is told to. It makes the file started, and on the first signal the file stopping.
+func stubborn() {
+	ctx, stop := untilSignal(os.Stderr)
+	defer stop()
+	mark("started")
+	<-ctx.Done()
+	mark("stopping")
+	select {}
+}
+
+func mark(file string) {
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		panic(err)
+	}
 }
 
 func TestScripts(t *testing.T) {
@@ -37,6 +54,7 @@ func TestScripts(t *testing.T) {
 			"sql":   execute,
 			"await": await,
 			"stop":  stop,
+			"file":  awaitFile,
 		},
 	})
 }
@@ -82,17 +100,37 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	db := openDatabase(ts, args[0])
 	defer db.Close()
-	const limit = 30 * time.Second
-	got := ""
-	for start := time.Now(); time.Since(start) < limit; time.Sleep(10 * time.Millisecond) {
+	until(ts, func() (got string, done bool) {
 		var value any
 		if err := db.QueryRow(args[1]).Scan(&value); err != nil {
-			got = err.Error()
-		} else if got = fmt.Sprint(value); got == args[2] {
-			return
+			return err.Error(), false
 		}
+		got = fmt.Sprint(value)
+		return got, got == args[2]
+	})
+}
+
+// file FILE: waits until the file is there.
+func awaitFile(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: file FILE")
 	}
-	ts.Fatalf("%s: %s after %v, want %s", args[1], got, limit, args[2])
+	until(ts, func() (got string, done bool) {
+		_, err := os.Stat(ts.MkAbs(args[0]))
+		return fmt.Sprint(err), err == nil
+	})
+}
+
+// until waits until holds is done. Else it tells what holds got.
+func until(ts *testscript.TestScript, holds func() (got string, done bool)) {
+	const limit = 30 * time.Second
+	got, done := holds()
+	for start := time.Now(); !done && time.Since(start) < limit; got, done = holds() {
+		<-time.After(10 * time.Millisecond)
+	}
+	if !done {
+		ts.Fatalf("%s after %v", got, limit)
+	}
 }
 
 // stop: sends SIGTERM to the commands in the background.

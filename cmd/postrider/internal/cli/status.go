@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"strconv"
 
@@ -8,6 +9,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
+	"github.com/postrider/postrider/cmd/postrider/internal/human"
 	"github.com/postrider/postrider/cmd/postrider/internal/wiring"
 	"github.com/postrider/postrider/operator"
 	"github.com/postrider/postrider/relay"
@@ -54,17 +56,12 @@ func (c *command) printStatus(s operator.Status) error {
 			t.row(string(state), about+strconv.FormatInt(n, 10))
 		}
 	}
-	t.row("oldest unpublished", seconds(s.OldestPendingSeconds))
+	t.row("oldest unpublished", human.Seconds(s.OldestPendingSeconds))
 	t.row("shards", fmt.Sprintf("%d: %d owned, %d free, %d expired", s.Shards.Total, s.Shards.Owned, s.Shards.Free, s.Shards.Expired))
 	if err := t.flush(); err != nil {
 		return err
 	}
-	for _, print := range []func(operator.Status) error{c.printRelays, c.printSinks, c.printKeyGroups} {
-		if err := print(s); err != nil {
-			return err
-		}
-	}
-	return nil
+	return cmp.Or(c.printRelays(s), c.printSinks(s), c.printKeyGroups(s))
 }
 
 func (c *command) printRelays(s operator.Status) error {
@@ -75,7 +72,7 @@ func (c *command) printRelays(s operator.Status) error {
 	}
 	t := newTable(c.stdout, "RELAY", "HOST", "VERSION", "HEARTBEAT", "SHARDS")
 	for _, r := range s.Relays {
-		t.row(r.ID, r.Host, r.Version, seconds(r.HeartbeatSeconds)+" ago", strconv.Itoa(r.Shards))
+		t.row(r.ID, r.Host, r.Version, human.Seconds(r.HeartbeatSeconds)+" ago", strconv.Itoa(r.Shards))
 	}
 	return t.flush()
 }
@@ -87,19 +84,21 @@ func (c *command) printSinks(s operator.Status) error {
 	fmt.Fprintln(c.stdout)
 	t := newTable(c.stdout, "SINK", "TYPE", "CIRCUIT", "SINCE", "LAST ERROR")
 	for _, k := range s.Sinks {
-		t.row(k.Name, k.Type, k.Circuit, utc(k.Since), k.LastError)
+		t.row(k.Name, k.Type, k.Circuit, human.UTC(k.Since), k.LastError)
 	}
 	return t.flush()
 }
+
+const longestWaits = 10
 
 func (c *command) printKeyGroups(s operator.Status) error {
 	if len(s.KeyGroups) == 0 {
 		return nil
 	}
-	fmt.Fprintln(c.stdout)
-	t := newTable(c.stdout, "WAITING SHARD", "OLDEST", "KEY", "EVENT", "LAST ERROR")
-	for _, g := range s.KeyGroups {
-		t.row(strconv.Itoa(g.Shard), seconds(g.OldestPendingSeconds), g.OldestKey, g.OldestEventID, short(g.LastError))
+	fmt.Fprintf(c.stdout, "\nevents wait in %d shards; the longest wait\n", len(s.KeyGroups))
+	t := newTable(c.stdout, "SHARD", "OLDEST", "KEY", "EVENT", "LAST ERROR")
+	for _, g := range human.Oldest(s.KeyGroups, longestWaits) {
+		t.row(strconv.Itoa(g.Shard), human.Seconds(g.OldestPendingSeconds), g.OldestKey, g.OldestEventID, short(g.LastError))
 	}
 	return t.flush()
 }

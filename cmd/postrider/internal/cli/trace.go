@@ -8,6 +8,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
+	"github.com/postrider/postrider/cmd/postrider/internal/human"
 	"github.com/postrider/postrider/cmd/postrider/internal/wiring"
 )
 
@@ -39,20 +40,20 @@ func (c *command) printTrace(f foundEvent) error {
 	fmt.Fprintf(c.stdout, "event %s (%s %s, %s), outbox id %s\n\n",
 		r.EventID, plain(r.AggregateType), plain(r.AggregateID), plain(r.EventType), r.ID)
 	t := newTable(c.stdout, "AT", "WHAT", "DETAILS")
-	t.row(utc(r.CreatedAt), "added", "")
+	t.row(human.UTC(r.CreatedAt), "added", "")
 	for _, a := range f.attempts {
-		t.row(utc(a.At), a.Outcome, a.Error)
+		t.row(human.UTC(a.At), a.Outcome, a.Error)
 	}
 	switch {
 	case r.PublishedAt != nil:
-		t.row(utc(*r.PublishedAt), "published", r.PublishedTo)
+		t.row(human.UTC(*r.PublishedAt), "published", r.PublishedTo)
 	case r.Status == postrider.StatePending:
-		t.row(utc(r.NextAttemptAt), "due", "PENDING, "+strconv.Itoa(r.RetryCount)+" attempts failed")
+		t.row(human.UTC(r.NextAttemptAt), "due", "PENDING, "+strconv.Itoa(r.RetryCount)+" attempts failed")
 	default:
 		t.row("", "is "+string(r.Status), r.LastError)
 	}
 	for _, receipt := range f.receipts {
-		t.row(utc(receipt.At), "applied", "by consumer "+receipt.Consumer)
+		t.row(human.UTC(receipt.At), "applied", "by consumer "+receipt.Consumer)
 	}
 	return t.flush()
 }

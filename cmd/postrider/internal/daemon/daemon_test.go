@@ -90,7 +90,7 @@ func (r *running) get(path string) (status int, body string) {
 
 func await(t *testing.T, what string, r *running, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); !holds(); <-time.After(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s: not within 30s; the log:\n%s", what, r.stderr.String())
 		}

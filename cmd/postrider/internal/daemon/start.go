@@ -3,6 +3,7 @@ package daemon
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"time"
 
 	"github.com/postrider/postrider/cmd/postrider/internal/wiring"
@@ -20,25 +21,27 @@ const (
 // awaitOutbox returns when the outbox was found to be fit, or ctx has ended. A database that cannot be reached is
 // asked again; whatever else is wrong is an error.
 func (d *daemon) awaitOutbox(ctx context.Context) error {
-	for pause := firstPause; ; pause = min(2*pause, longestPause) {
+	for pause := firstPause; ctx.Err() == nil; pause = min(2*pause, longestPause) {
 		err := d.verify(ctx)
-		switch {
-		case ctx.Err() != nil:
-			return nil
-		case err == nil:
+		if err == nil {
 			d.waiting.Store("")
 			return nil
-		case !errors.Is(err, sqlstore.ErrUnreachable) && !errors.Is(err, context.DeadlineExceeded):
+		}
+		if !waitingHelps(err) {
 			return err
 		}
 		d.waiting.Store("the outbox cannot be reached: " + err.Error())
 		d.Logger.Warn("the outbox cannot be reached; trying again", "after", pause, "error", err)
 		select {
 		case <-ctx.Done():
-			return nil
 		case <-time.After(pause):
 		}
 	}
+	return nil
+}
+
+func waitingHelps(err error) bool {
+	return errors.Is(err, sqlstore.ErrUnreachable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
 // verify asks for the backlog first, because its error tells whether waiting helps.
@@ -50,23 +53,31 @@ func (d *daemon) verify(ctx context.Context) error {
 	}
 	var problems []error
 	for _, f := range d.outbox.Store.Verify(ctx) {
-		switch f.Level {
-		case operator.LevelError:
+		if f.Level == operator.LevelError {
 			problems = append(problems, errors.New(wiring.Line(f)))
-		case operator.LevelWarning:
-			d.Logger.Warn(wiring.Line(f))
+		} else {
+			d.log(f)
 		}
 	}
 	return errors.Join(problems...)
 }
 
-// warnOfSinks logs what is wrong with the sinks. It is no reason to stop: a topic can be created at any time.
+// warnOfSinks logs what is wrong with the sinks: a topic can be created at any time.
 func (d *daemon) warnOfSinks(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
 	for _, f := range d.sinks.Check(ctx, d.config.Routes) {
-		if f.Level != operator.LevelOK && ctx.Err() == nil {
-			d.Logger.Warn(wiring.Line(f))
+		if ctx.Err() == nil {
+			d.log(f)
 		}
 	}
+}
+
+// log tells of a finding, which is no reason to stop.
+func (d *daemon) log(f operator.Finding) {
+	level := slog.LevelDebug
+	if f.Level != operator.LevelOK {
+		level = slog.LevelWarn
+	}
+	d.Logger.Log(context.Background(), level, "found by a check", "subject", f.Subject, "message", f.Message, "hint", f.Hint)
 }

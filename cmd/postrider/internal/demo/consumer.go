@@ -3,6 +3,7 @@ package demo
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
@@ -50,11 +51,12 @@ func (c *consumer) receive(m jetstream.Msg) {
 	ctx, cancel := context.WithTimeout(context.Background(), applyTimeout)
 	defer cancel()
 	if err := c.apply(ctx, m.Headers()); err != nil {
-		c.log.Warn("an event was not applied and is delivered again", "error", err)
-		m.NakWithDelay(redeliverAfter)
+		c.log.Warn("an event was not applied and is delivered again", "error", errors.Join(err, m.NakWithDelay(redeliverAfter)))
 		return
 	}
-	m.Ack() // a lost acknowledgement means one more delivery, which the inbox finds out
+	if err := m.Ack(); err != nil {
+		c.log.Warn("an event was applied but not acknowledged; the inbox finds out when it comes again", "error", err)
+	}
 }
 
 func (c *consumer) apply(ctx context.Context, headers natsgo.Header) error {

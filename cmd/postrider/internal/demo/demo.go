@@ -47,7 +47,7 @@ func Run(ctx context.Context, o Options) (Ledger, error) {
 		return Ledger{}, err
 	}
 	defer s.close()
-	listener, err := listen(o.Listen)
+	listener, err := listen(ctx, o.Listen)
 	if err != nil {
 		return Ledger{}, err
 	}
@@ -58,17 +58,22 @@ func Run(ctx context.Context, o Options) (Ledger, error) {
 func (o *Options) directory() (dir string, remove func(), err error) {
 	if o.Dir == "" {
 		dir, err = os.MkdirTemp("", "postrider-demo-")
-		return dir, func() { os.RemoveAll(dir) }, err
+		return dir, func() {
+			if err := os.RemoveAll(dir); err != nil {
+				o.Logger.Warn("the demo's folder could not be removed", "error", err)
+			}
+		}, err
 	}
 	if dir, err = filepath.Abs(o.Dir); err != nil {
 		return "", nil, err
 	}
-	return dir, func() {}, os.MkdirAll(dir, 0o755)
+	return dir, func() {}, os.MkdirAll(dir, 0o750)
 }
 
 // listen takes a free port where the address has one that is taken.
-func listen(address string) (net.Listener, error) {
-	listener, err := net.Listen("tcp", address)
+func listen(ctx context.Context, address string) (net.Listener, error) {
+	var tcp net.ListenConfig
+	listener, err := tcp.Listen(ctx, "tcp", address)
 	if err == nil {
 		return listener, nil
 	}
@@ -76,7 +81,7 @@ func listen(address string) (net.Listener, error) {
 	if splitErr != nil {
 		return nil, err
 	}
-	return net.Listen("tcp", net.JoinHostPort(host, "0"))
+	return tcp.Listen(ctx, "tcp", net.JoinHostPort(host, "0"))
 }
 
 func (o *Options) introduce(s *stage, admin net.Addr) {

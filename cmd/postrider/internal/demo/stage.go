@@ -2,6 +2,7 @@ package demo
 
 import (
 	"context"
+	"crypto/rand"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -54,14 +55,14 @@ func build(ctx context.Context, dir string) (*stage, error) {
 }
 
 func (s *stage) close() {
-	if s.outbox != nil {
-		s.outbox.Close()
+	if s.server != nil {
+		defer s.server.Stop()
 	}
 	if s.conn != nil {
-		s.conn.Close()
+		defer s.conn.Close()
 	}
-	if s.server != nil {
-		s.server.Stop()
+	if s.outbox != nil {
+		defer s.outbox.Close()
 	}
 }
 
@@ -101,7 +102,7 @@ routes:
   - {sink: stream, topic: "events.{aggregate_type}"}
 admin: {listen: ""}
 `, quoteYAML("sqlite:"+s.databaseFile()), quoteYAML(s.server.URL()), streamName)
-	if err := os.WriteFile(s.configFile(), []byte(text), 0o644); err != nil {
+	if err := os.WriteFile(s.configFile(), []byte(text), 0o600); err != nil {
 		return err
 	}
 	var err error
@@ -137,7 +138,7 @@ func (s *stage) application() (*application, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &application{db: s.outbox.DB, outbox: outbox, run: strconv.FormatInt(time.Now().Unix(), 36)}, nil
+	return &application{db: s.outbox.DB, outbox: outbox, run: strings.ToLower(rand.Text()[:6])}, nil
 }
 
 func (s *stage) consumer(log *slog.Logger) *consumer {

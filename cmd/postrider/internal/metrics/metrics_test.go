@@ -3,6 +3,7 @@ package metrics
 import (
 	"errors"
 	"flag"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"regexp"
@@ -27,7 +28,7 @@ func healthy() relay.Health {
 func scrape(t *testing.T, m *Metrics) string {
 	t.Helper()
 	w := httptest.NewRecorder()
-	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	m.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/metrics", nil))
 	if w.Code != 200 {
 		t.Fatalf("scrape: status %d: %s", w.Code, w.Body)
 	}
@@ -124,7 +125,7 @@ func TestOldestPendingGrowsWithoutMeasurement(t *testing.T) {
 			t.Error("there are figures of the backlog before it was measured")
 		}
 		m.Hooks().Measured(relay.Backlog{Pending: 1, OldestPending: time.Minute})
-		time.Sleep(30 * time.Second)
+		time.Sleep(30 * time.Second) //nolint:forbidigo // virtual time
 		wantLines(t, scrape(t, m), `postrider_backlog_oldest_pending_seconds 90`)
 	})
 }

@@ -61,6 +61,15 @@ func limitPool(db *sql.DB) {
 }
 
 func openPostgres(dsn string) (*sql.DB, error) {
+	parsed, err := parsePostgres(dsn)
+	if err != nil {
+		return nil, err
+	}
+	return stdlib.OpenDB(*parsed), nil
+}
+
+// parsePostgres reads a DSN and sets what it leaves open.
+func parsePostgres(dsn string) (*pgx.ConnConfig, error) {
 	parsed, err := pgx.ParseConfig(dsn)
 	if err != nil {
 		return nil, unparsable(dsn)
@@ -76,7 +85,7 @@ func openPostgres(dsn string) (*sql.DB, error) {
 		// a pooler has given to others.
 		parsed.DefaultQueryExecMode = pgx.QueryExecModeCacheDescribe
 	}
-	return stdlib.OpenDB(*parsed), nil
+	return parsed, nil
 }
 
 // unparsable tells what is wrong with a DSN, unless only its password is: the client's own message could quote it, so
@@ -84,8 +93,7 @@ func openPostgres(dsn string) (*sql.DB, error) {
 func unparsable(dsn string) error {
 	masked := config.MaskDSN(dsn)
 	_, err := pgx.ParseConfig(masked)
-	var problem *pgconn.ParseConfigError
-	if errors.As(err, &problem) {
+	if err != nil {
 		return err
 	}
 	return fmt.Errorf("%s is no address of a PostgreSQL database; in a URL, characters of the password such as @ : / ? %% must be written as %%40 and the like", masked)

@@ -36,7 +36,7 @@ func OpenOutbox(c *config.Config) (*Outbox, error) {
 func CreateOutbox(c *config.Config) (*Outbox, error) {
 	database, ok := databases[c.Outbox.Database]
 	if !ok {
-		return nil, &ConfigError{"outbox.dsn", fmt.Errorf("this version has no store for %s: use postgres:// or sqlite:", c.Outbox.Database)}
+		return nil, &ConfigError{"outbox.dsn", fmt.Errorf("this version has no store for %s: write postgres:// or sqlite:FILE", c.Outbox.Database)}
 	}
 	db, err := database.open(c.Outbox.DSN.Reveal())
 	if err != nil {

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/jackc/pgx/v5"
+
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
 	"github.com/postrider/postrider/relay"
 )
@@ -83,6 +85,25 @@ func TestTopicsOf(t *testing.T) {
 	}
 	if want := []string{"{aggregate_id}", "{aggregate_type}"}; !reflect.DeepEqual(open, want) {
 		t.Errorf("open %q, want %q", open, want)
+	}
+}
+
+func TestParsePostgres(t *testing.T) {
+	c, err := parsePostgres("postgres://app:s3cret@db:5432/orders")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.ConnectTimeout != connectTimeout || c.RuntimeParams["application_name"] != "postrider" ||
+		c.DefaultQueryExecMode != pgx.QueryExecModeCacheDescribe {
+		t.Errorf("what the DSN leaves open: %v, %v, %v", c.ConnectTimeout, c.RuntimeParams, c.DefaultQueryExecMode)
+	}
+	c, err = parsePostgres("host=db user=app dbname=orders connect_timeout=2 application_name=mine default_query_exec_mode=simple_protocol")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if c.ConnectTimeout != 2*time.Second || c.RuntimeParams["application_name"] != "mine" ||
+		c.DefaultQueryExecMode != pgx.QueryExecModeSimpleProtocol {
+		t.Errorf("what the DSN says: %v, %v, %v", c.ConnectTimeout, c.RuntimeParams, c.DefaultQueryExecMode)
 	}
 }
 
@@ -174,9 +195,9 @@ routes: [{sink: local, topic: "events.{aggregate_type}"}]
 	defer sinks.Close()
 	var got []string
 	for _, s := range sinks.Named {
-		got = append(got, s.Name+" "+s.Type)
+		got = append(got, s.Name+": "+s.Type)
 	}
-	if want := []string{"kafka kafka", "nats nats", "local nats", "out stdout"}; !reflect.DeepEqual(got, want) {
+	if want := []string{"kafka: kafka", "nats: nats", "local: nats", "out: stdout"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	outcomes := sinks.Named[2].Sink.Publish(t.Context(), []relay.Message{{EventID: "e1", Key: "k", Topic: "events.order"}})

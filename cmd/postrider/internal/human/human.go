@@ -1,0 +1,35 @@
+// Package human writes values for people.
+package human
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/postrider/postrider/operator"
+)
+
+// UTC writes a time in RFC 3339, and the zero time as nothing.
+func UTC(t time.Time) string {
+	if t.IsZero() {
+		return ""
+	}
+	return t.UTC().Format(time.RFC3339)
+}
+
+// Seconds writes a duration with a sensible precision.
+func Seconds(s float64) string {
+	d := time.Duration(s * float64(time.Second))
+	if d >= time.Minute {
+		return d.Round(time.Second).String()
+	}
+	return d.Round(time.Millisecond).String()
+}
+
+// Oldest returns up to n of the key groups, the one that has waited longest first.
+func Oldest(groups []operator.KeyGroup, n int) []operator.KeyGroup {
+	sorted := slices.SortedStableFunc(slices.Values(groups), func(a, b operator.KeyGroup) int {
+		return cmp.Compare(b.OldestPendingSeconds, a.OldestPendingSeconds)
+	})
+	return sorted[:min(n, len(sorted))]
+}
