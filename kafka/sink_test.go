@@ -302,12 +302,13 @@ func TestLostAnswerThenRefusals(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
 	appended := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Observe: true})
 	returned := make(chan relay.Outcome, 1)
-	proxy.HoldAnswers()
-	go func() { returned <- sink.Publish(ctx, []relay.Message{message(orders, "a", "a2")})[0] }()
+	second := strings.Repeat("a2", 1000)
+	proxy.HoldAnswersAfter(1000)
+	go func() { returned <- sink.Publish(ctx, []relay.Message{message(orders, "a", second)})[0] }()
 	if err := appended.Wait(testContext(t), 1); err != nil {
 		t.Fatal(err)
 	}
-	wantPayloads(t, c.ListenAddrs(), orders, "a1", "a2")
+	wantPayloads(t, c.ListenAddrs(), orders, "a1", second)
 	refusals := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotLeaderForPartition, Count: 3})
 	cancel()
 	proxy.Cut()
@@ -316,7 +317,7 @@ func TestLostAnswerThenRefusals(t *testing.T) {
 		t.Fatalf("the batch was not repeated until the broker told: %v", err)
 	}
 	wantOutcome(t, <-returned, relay.ClassPublished)
-	wantPayloads(t, c.ListenAddrs(), orders, "a1", "a2")
+	wantPayloads(t, c.ListenAddrs(), orders, "a1", second)
 }
 
 // TestPartitionWithoutLeader has one partition that takes nothing. The others are published, and only its own messages
@@ -361,7 +362,7 @@ func TestAllLanesBusy(t *testing.T) {
 		warm.Go(func() { sink.Publish(testContext(t), []relay.Message{message(orders, fmt.Sprint(i), "warm")}) })
 	}
 	warm.Wait()
-	proxy.HoldAnswers()
+	proxy.HoldAnswersAfter(0)
 	var busy sync.WaitGroup
 	for i := range maxLanes {
 		busy.Go(func() {

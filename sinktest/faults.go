@@ -62,7 +62,7 @@ func cutInTheMiddle(t testing.TB, f Fixture) {
 func lostAnswers(t testing.TB, f Fixture) {
 	warm := newBatch(f.Topic, 5, 5)
 	mustPublish(t, f.Sink, warm)
-	f.Proxy.HoldAnswers()
+	f.Proxy.HoldAnswersAfter(1000)
 	batch := newBatch(f.Topic, 10, 10)
 	returned := publishInBackground(context.Background(), f.Sink, batch)
 	for end := time.Now().Add(patience); len(f.Read(t)) == len(warm); {

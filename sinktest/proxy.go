@@ -16,10 +16,10 @@ type Proxy struct {
 	changed  *sync.Cond
 	listener net.Listener // nil while cut
 	conns    map[net.Conn]bool
-	requests bool // what clients send moves on
-	answers  bool // what the server sends moves on
-	budget   int  // bytes to the server until the cut, when cut is set
-	cut      chan struct{}
+	requests bool   // what clients send moves on
+	answers  bool   // what the server sends moves on
+	budget   int    // bytes that may pass to the server before the trouble
+	trouble  func() // called once with the lock held; nil when none is due
 	running  sync.WaitGroup
 }
 
@@ -48,20 +48,30 @@ func (p *Proxy) Cut() {
 	p.cutLocked()
 }
 
-// CutAfter lets that many bytes pass to the server and then cuts. The channel is closed when it has.
+// CutAfter cuts when more than that many bytes have come from clients. The channel is closed when it has.
 func (p *Proxy) CutAfter(bytes int) <-chan struct{} {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.budget = bytes
-	p.cut = make(chan struct{})
-	return p.cut
+	cut := make(chan struct{})
+	p.after(bytes, func() {
+		p.cutLocked()
+		close(cut)
+	})
+	return cut
 }
 
 // Freeze keeps the connections and takes new ones, but nothing moves any more.
 func (p *Proxy) Freeze() { p.setMoving(false, false) }
 
-// HoldAnswers lets only requests pass.
-func (p *Proxy) HoldAnswers() { p.setMoving(true, false) }
+// HoldAnswersAfter lets only requests pass when more than that many bytes have come from clients. The request that
+// exceeds it is not answered.
+func (p *Proxy) HoldAnswersAfter(bytes int) {
+	p.after(bytes, func() { p.answers = false })
+}
+
+func (p *Proxy) after(bytes int, trouble func()) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.budget, p.trouble = bytes, trouble
+}
 
 // Heal ends every trouble. What was held back moves on.
 func (p *Proxy) Heal() {
@@ -92,10 +102,6 @@ func (p *Proxy) cutLocked() {
 	}
 	clear(p.conns)
 	p.changed.Broadcast()
-	if p.cut != nil {
-		close(p.cut)
-		p.cut = nil
-	}
 }
 
 // serve is called with the lock held, or before the proxy is in use.
@@ -152,10 +158,10 @@ func (p *Proxy) mayMove(from net.Conn, n int, moving *bool) bool {
 	for !*moving && p.conns[from] {
 		p.changed.Wait()
 	}
-	if p.cut != nil && moving == &p.requests {
-		p.budget -= n
-		if p.budget < 0 {
-			p.cutLocked()
+	if p.trouble != nil && moving == &p.requests {
+		if p.budget -= n; p.budget < 0 {
+			p.trouble()
+			p.trouble = nil
 		}
 	}
 	return p.conns[from]

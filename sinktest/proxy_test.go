@@ -97,7 +97,7 @@ func TestProxyCut(t *testing.T) {
 }
 
 func TestProxyFreeze(t *testing.T) {
-	for name, freeze := range map[string]func(*Proxy){"both": (*Proxy).Freeze, "answers": (*Proxy).HoldAnswers} {
+	for name, freeze := range map[string]func(*Proxy){"both": (*Proxy).Freeze, "answers": func(p *Proxy) { p.HoldAnswersAfter(0) }} {
 		t.Run(name, func(t *testing.T) {
 			p := NewProxy(t, echo(t))
 			conn := dial(t, p)

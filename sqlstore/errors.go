@@ -58,8 +58,7 @@ var hints = map[error]string{
 
 // fail describes an error of the driver.
 func (s *Store) fail(op string, err error) error {
-	var described *Error
-	if errors.As(err, &described) {
+	if _, described := errors.AsType[*Error](err); described {
 		return err
 	}
 	cause := s.cause(err)

@@ -79,11 +79,13 @@ func (s *Store) Print(w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	script := "BEGIN;\n\n"
+	var script strings.Builder
+	script.WriteString("BEGIN;\n\n")
 	for _, m := range migrations {
-		script += "-- " + m.name + "\n" + m.text + "\n"
+		script.WriteString("-- " + m.name + "\n" + m.text + "\n")
 	}
-	_, err = io.WriteString(w, script+"COMMIT;\n")
+	script.WriteString("COMMIT;\n")
+	_, err = io.WriteString(w, script.String())
 	return err
 }
 

@@ -93,7 +93,7 @@ func TestCauses(t *testing.T) {
 		{SQLite, errors.New("constraint failed"), nil},
 	} {
 		s := openTest(t, test.d, Config{})
-		if got := s.cause(test.err); got != test.want {
+		if got := s.cause(test.err); !errors.Is(got, test.want) {
 			t.Errorf("%s, %v: cause %v, want %v", test.d, test.err, got, test.want)
 		}
 		if err := s.fail("read", test.err); !errors.Is(err, test.err) || test.want != nil && !errors.Is(err, test.want) {

@@ -51,7 +51,7 @@ func (s *Store) Verify(ctx context.Context) []operator.Finding {
 // problem turns an error into a finding.
 func problem(subject string, err error) operator.Finding {
 	f := operator.Finding{Level: operator.LevelError, Subject: subject, Message: err.Error()}
-	if described := (*Error)(nil); errors.As(err, &described) {
+	if described, ok := errors.AsType[*Error](err); ok {
 		f.Message, f.Hint = described.Err.Error(), described.Hint
 		if described.Cause != nil {
 			f.Message = described.Cause.Error() + ": " + f.Message

@@ -52,9 +52,9 @@ func (f *fixture) member(id string) relay.Member {
 	return relay.Member{Name: "main", ID: id, Host: "host", Version: "test", Shards: f.Shards, LeaseTTL: 10 * time.Minute}
 }
 
-// brief is a member whose leases run out at once.
-func (f *fixture) brief(id string) relay.Member {
-	m := f.member(id)
+// brief is the member "a" with leases that run out at once.
+func (f *fixture) brief() relay.Member {
+	m := f.member("a")
 	m.LeaseTTL = 20 * time.Millisecond
 	return m
 }

@@ -61,7 +61,7 @@ var settleTests = map[string]func(*fixture){
 	},
 
 	"Settle changes nothing without the lease": func(f *fixture) {
-		a := f.brief("a")
+		a := f.brief()
 		stale := f.takeAll(a)
 		id := f.addKeys("a")[0]
 		event := f.readAll()[id]
@@ -72,6 +72,7 @@ var settleTests = map[string]func(*fixture){
 		f.equal("retried at a stale epoch", f.settle(a, retry(event, stale, 0)), nil)
 		f.equal("given up at a stale epoch", f.settle(a, dead(event, stale, "x")), nil)
 		f.equal("settled by the owner at a stale epoch", f.settle(b, published(event, stale)), nil)
+		f.equal("retried by the owner at a stale epoch", f.settle(b, retry(event, stale, 0)), nil)
 		f.wantState(id, postrider.StatePending)
 		if attempts, err := f.Operator.Attempts(f.ctx, id); err != nil || len(attempts) > 0 {
 			f.Errorf("attempts %v, %v; want none", attempts, err)
@@ -91,7 +92,7 @@ var settleTests = map[string]func(*fixture){
 	},
 
 	"Settle accepts a lease that ran out while nobody took it": func(f *fixture) {
-		a := f.brief("a")
+		a := f.brief()
 		leases := f.takeAll(a)
 		id := f.addKeys("a")[0]
 		f.await("leases expired", func() bool { return f.renew(f.member("b")).Shards[0].Expired })
@@ -130,7 +131,7 @@ var settleTests = map[string]func(*fixture){
 	},
 
 	"Settle racing a takeover loses or wins as a whole": func(f *fixture) {
-		a := f.brief("a")
+		a := f.brief()
 		leases := f.takeAll(a)
 		b := f.member("b")
 		keys := strings.Split(strings.Repeat("abcdefghijklmnop", 10), "")

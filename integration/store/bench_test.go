@@ -16,7 +16,7 @@ func BenchmarkReadAndSettle(b *testing.B) {
 	for name, open := range map[string]func(testing.TB) database{
 		"postgres":   func(tb testing.TB) database { return newPostgres(tb, "POSTRIDER_TEST_POSTGRES") },
 		"postgres18": func(tb testing.TB) database { return newPostgres(tb, "POSTRIDER_TEST_POSTGRES18") },
-		"sqlite":     func(tb testing.TB) database { return newSQLite(tb) },
+		"sqlite":     newSQLite,
 	} {
 		for _, batch := range []int{500, 2000} {
 			b.Run(fmt.Sprintf("%s/%d", name, batch), func(b *testing.B) { benchmark(b, open(b), batch) })

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/operator"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/sqlstore"
 )
@@ -83,4 +84,31 @@ func TestALowerIDIsReadThoughHigherOnesWerePublishedLongAgo(t *testing.T) {
 	if e := readSome(t, s, everything(1))[0]; e.AggregateID != "slow" {
 		t.Errorf("read %+v, want the event that committed last", e)
 	}
+}
+
+// TestARedrivenEventIsReadAtOnce though reads had passed it long ago.
+func TestARedrivenEventIsReadAtOnce(t *testing.T) {
+	d := newPostgres(t, "POSTRIDER_TEST_POSTGRES")
+	s := d.store(t, sqlstore.Config{})
+	a := relay.Member{Name: "main", ID: "a", Shards: shards, LeaseTTL: time.Hour}
+	leases := ownAll(t, s, a)
+	d.addMany(t, 1)
+	first := readSome(t, s, everything(1))[0]
+	dead := relay.Settlement{ID: first.ID, Lease: leases[first.Shard], State: postrider.StateDead, Error: "no"}
+	if _, err := s.Settle(t.Context(), a, []relay.Settlement{dead}); err != nil {
+		t.Fatal(err)
+	}
+	d.addMany(t, 100)
+	for start := time.Now(); time.Since(start) < 1500*time.Millisecond; {
+		readSome(t, s, everything(100))
+	}
+	if n, err := s.Redrive(t.Context(), operator.Filter{}, operator.Action{Who: "me"}); n != 1 || err != nil {
+		t.Fatalf("redrove %d, %v", n, err)
+	}
+	for _, e := range readSome(t, s, everything(101)) {
+		if e.ID == first.ID {
+			return
+		}
+	}
+	t.Error("the redriven event is not read")
 }

@@ -4,6 +4,7 @@ import (
 	"database/sql"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -170,12 +171,10 @@ func (l *planLog) open(t *testing.T, dsn string) *sql.DB {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, value := range map[string]string{
+	maps.Copy(config.RuntimeParams, map[string]string{
 		"session_preload_libraries": "auto_explain", "auto_explain.log_min_duration": "0", "auto_explain.log_analyze": "on",
 		"auto_explain.log_buffers": "on", "auto_explain.log_format": "json", "auto_explain.log_level": "notice",
-	} {
-		config.RuntimeParams[name] = value
-	}
+	})
 	config.OnNotice = func(_ *pgconn.PgConn, n *pgconn.Notice) { l.add(t, n.Message) }
 	db := stdlib.OpenDB(*config)
 	t.Cleanup(func() { db.Close() })

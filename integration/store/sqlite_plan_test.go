@@ -71,22 +71,28 @@ func explain(t *testing.T, d database, file string) (steps []string) {
 		for i := range args {
 			args[i] = "[]"
 		}
-		rows, err := d.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+statement, args...)
-		if err != nil {
+		steps = append(steps, explainStatement(t, d, statement, args)...)
+	}
+	return steps
+}
+
+func explainStatement(t *testing.T, d database, statement string, args []any) (steps []string) {
+	t.Helper()
+	rows, err := d.db.QueryContext(t.Context(), "EXPLAIN QUERY PLAN "+statement, args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var id, parent, unused int
+		var step string
+		if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
 			t.Fatal(err)
 		}
-		for rows.Next() {
-			var id, parent, unused int
-			var step string
-			if err := rows.Scan(&id, &parent, &unused, &step); err != nil {
-				t.Fatal(err)
-			}
-			steps = append(steps, step)
-		}
-		if err := rows.Err(); err != nil {
-			t.Fatal(err)
-		}
-		rows.Close()
+		steps = append(steps, step)
+	}
+	if err := rows.Err(); err != nil {
+		t.Fatal(err)
 	}
 	return steps
 }
