@@ -76,7 +76,8 @@ func (l *lane) open() error {
 }
 
 // probe makes the client drop connections that have died since they were used. Records written to one would have to
-// count as possibly taken, and Publish could not return before the broker is back.
+// count as possibly taken, and Publish could not return before the broker is back. What else is wrong shows when the
+// records are sent.
 func (l *lane) probe(ctx context.Context, wave []*flight) {
 	var leaders []int32
 	for _, f := range wave {
@@ -84,8 +85,15 @@ func (l *lane) probe(ctx context.Context, wave []*flight) {
 			leaders = append(leaders, leader)
 		}
 	}
-	if len(leaders) > 0 {
-		_ = l.client.EnsureProduceConnectionIsOpen(ctx, leaders...) // what is wrong shows when records are sent
+	if len(leaders) == 0 {
+		return
+	}
+	// The client drops a dead connection just after it has told of it. The second time it opens a new one.
+	const times = 3
+	for range times {
+		if l.client.EnsureProduceConnectionIsOpen(ctx, slices.Clone(leaders)...) == nil {
+			return
+		}
 	}
 }
 

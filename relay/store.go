@@ -95,8 +95,10 @@ type LeaseTable struct {
 // ReadRequest says which events a read may return: PENDING, due by the database's clock, in one of Shards, not
 // in InFlight, of none of the Skip kinds, of none of the SkipKeys, and of a key that has no earlier event waiting for a retry.
 //
-// A read looks at each shard from its lowest PENDING id in one snapshot. It never continues from a position: a
-// lower id can commit after a higher one.
+// A read looks at each shard from its lowest PENDING id in one snapshot. It never continues from the last id that it
+// saw: a lower id can commit after a higher one. A store may start higher where it can prove that nothing lower waits
+// or can still appear; what operators make PENDING again, or what was given an id long before it is committed, may
+// then be seen a few seconds late.
 type ReadRequest struct {
 	Shards   []int    // in the order in which they should be served; never empty
 	InFlight []string // ids that the caller already holds

@@ -50,11 +50,11 @@ func TestScripts(t *testing.T) {
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits": exits,
-			"sql":   execute,
-			"await": await,
-			"stop":  stop,
-			"file":  awaitFile,
+			"exits":     exits,
+			"sql":       execute,
+			"await":     await,
+			"terminate": terminate,
+			"file":      awaitFile,
 		},
 	})
 }
@@ -133,10 +133,10 @@ func until(ts *testscript.TestScript, holds func() (got string, done bool)) {
 	}
 }
 
-// stop: sends SIGTERM to the commands in the background.
-func stop(ts *testscript.TestScript, neg bool, args []string) {
+// terminate: sends SIGTERM to the commands in the background.
+func terminate(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
-		ts.Fatalf("usage: stop")
+		ts.Fatalf("usage: terminate")
 	}
 	for _, cmd := range ts.BackgroundCmds() {
 		ts.Check(cmd.Process.Signal(syscall.SIGTERM))
