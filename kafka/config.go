@@ -141,7 +141,7 @@ const (
 	answerOverhead  = 5 * time.Second  // and on top of that to answer at all
 	requestTimeout  = 5 * time.Second  // for metadata and the like, retries included
 	metadataMinAge  = 500 * time.Millisecond
-	unknownRetries  = 3
+	unknownRetries  = 10 // half a second each; brokers that have just started may not know a topic yet
 	unboundedBuffer = 1<<31 - 1
 )
 

@@ -81,10 +81,10 @@ func fillRecord(r *kgo.Record, m relay.Message, now time.Time) {
 // left to the broker.
 func (c *Config) checkSize(size int, t *topic) error {
 	if size > c.MaxMessageBytes {
-		return fmt.Errorf("kafka: message of %d bytes with its headers is over this sink's largest message of %d", size, c.MaxMessageBytes)
+		return fmt.Errorf("kafka: message of %d bytes with its headers is over this sink's max_message_bytes of %d: raise it together with the brokers' limit, or send a reference instead of the data", size, c.MaxMessageBytes)
 	}
 	if limit := t.maxMessageBytes; limit > 0 && size > limit && c.Compression == CompressionNone {
-		return fmt.Errorf("kafka: message of %d bytes with its headers is over max.message.bytes %d of topic %s", size, limit, t.name)
+		return fmt.Errorf("kafka: message of %d bytes with its headers is over max.message.bytes %d of topic %s: raise it, or send a reference instead of the data", size, limit, t.name)
 	}
 	return nil
 }

@@ -11,9 +11,11 @@
 // # Duplicates
 //
 // The producer is idempotent: a batch that is repeated because its answer was lost is stored once. That works only
-// while the same producer repeats it. So when a request was written and not answered, Publish goes on repeating until a
-// broker tells, also after its context has ended, and even if that takes until the broker is back. Messages that
-// cannot have reached a broker are given up when the context ends, or after ten seconds.
+// while the same producer repeats it. So once a request was written, Publish goes on repeating until a broker has the
+// batch or refuses it for what is in it, also after its context has ended, and even if that takes until the broker is
+// back. A refusal that may pass, such as that of a broker which shuts down or has too few replicas, does not end it: the
+// broker may have stored the batch all the same. Messages that cannot have reached a broker are given up when the
+// context ends, or after ten seconds.
 //
 // A broker that has forgotten the producer, after losing data or keeping it idle for a day, refuses its batches. They
 // come back as unavailable, and the sink goes on with a new producer.
@@ -29,7 +31,7 @@
 //
 //   - Permanent: a message that is too large, that the broker calls invalid, or whose topic's name is.
 //   - Retry: the topic does not exist, or the login may not write to it.
-//   - Unavailable: no broker answers, the login is refused, there are too few replicas or no leader, and the like.
+//   - Unavailable: no broker can be reached, the login is refused, there is no leader, and the like.
 //
 // A message is too large when a record batch with nothing else in it is: over Config.MaxMessageBytes before
 // compression, or over the topic's max.message.bytes as it is sent. Without compression both are told before sending,

@@ -13,8 +13,9 @@ import (
 // flight is one record batch on its way to its partition.
 //
 // It is the context of its records. The client gives records up when their context ends, which is right as long
-// as the broker cannot have them. Once a request that may have carried them was not answered, they may be at the
-// broker; only repeating them under the same sequence number can tell. From then on the context never ends.
+// as the broker cannot have them. Once a request that may have carried them was written, they may be at the broker,
+// even if it answered with a refusal that may pass: a broker that shuts down refuses what it has just stored. Only
+// repeating them under the same sequence number can tell, so from then on the context never ends.
 type flight struct {
 	context.Context // set when the flight is sent
 
@@ -26,19 +27,19 @@ type flight struct {
 	errs      []error // by message
 
 	leader atomic.Int32 // the broker that led the partition when the flight began
-	lost   atomic.Bool  // a request that may have carried it was not answered
+	sent   atomic.Bool  // a request that may have carried it was written
 }
 
 // Done is nil, which never ends, for a flight whose whereabouts are unknown.
 func (f *flight) Done() <-chan struct{} {
-	if f.lost.Load() {
+	if f.sent.Load() {
 		return nil
 	}
 	return f.Context.Done()
 }
 
 func (f *flight) Err() error {
-	if f.lost.Load() {
+	if f.sent.Load() {
 		return nil
 	}
 	return f.Context.Err()

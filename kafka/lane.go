@@ -140,16 +140,20 @@ func (l *lane) explain(ctx context.Context, wave []*flight) {
 	l.mu.Lock()
 	trouble := l.trouble
 	l.mu.Unlock()
+	broken := false
 	for _, f := range wave {
 		for n, err := range f.errs {
 			switch {
 			case err == nil, isRefusal(err):
-			case !isContextError(err):
-				defer l.close()
-			default:
+			case isContextError(err):
 				f.errs[n] = gaveUp(ctx, err, l.obstacle(f, trouble))
+			default:
+				broken = true
 			}
 		}
+	}
+	if broken {
+		l.close()
 	}
 }
 
@@ -185,20 +189,21 @@ func (l *lane) OnBrokerConnect(_ kgo.BrokerMetadata, _ time.Duration, _ net.Conn
 
 // OnBrokerE2E is called by the client for each request that was answered, or never will be.
 func (l *lane) OnBrokerE2E(meta kgo.BrokerMetadata, key int16, e2e kgo.BrokerE2E) {
-	err := e2e.Err()
-	if err == nil {
-		return
+	if err := e2e.Err(); err != nil {
+		l.note(err)
 	}
-	l.note(err)
 	const produce = 0
-	if key != produce || e2e.BytesWritten == 0 {
-		return
+	if key == produce && e2e.BytesWritten > 0 {
+		l.markSent(meta.NodeID)
 	}
+}
+
+func (l *lane) markSent(broker int32) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, f := range l.wave {
-		if f.mayHaveGoneTo(meta.NodeID, l.leader(f.partition)) {
-			f.lost.Store(true)
+		if f.mayHaveGoneTo(broker, l.leader(f.partition)) {
+			f.sent.Store(true)
 		}
 	}
 }

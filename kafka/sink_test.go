@@ -259,16 +259,25 @@ func TestNoProducer(t *testing.T) {
 	wantOutcome(t, sink.Publish(testContext(t), batch)[0], relay.ClassPublished)
 }
 
-// TestTooFewReplicas has a broker that takes nothing for longer than the sink is patient.
+// TestTooFewReplicas has a broker that takes nothing for longer than the sink is patient. It may have stored what it
+// refused, so the sink asks until it is taken.
 func TestTooFewReplicas(t *testing.T) {
 	t.Parallel()
 	c := newCluster(t)
 	fault := c.Fault(kfake.Fault{Keys: []kmsg.Key{kmsg.Produce}, Err: kerr.NotEnoughReplicas, Count: -1})
 	sink := openSink(t, Config{Brokers: c.ListenAddrs()})
-	batch := []relay.Message{message(orders, "a", "a1")}
-	wantOutcome(t, sink.Publish(testContext(t), batch)[0], relay.ClassUnavailable, errPatience.Error())
+	ctx, cancel := context.WithCancel(testContext(t))
+	returned := make(chan relay.Outcome, 1)
+	go func() { returned <- sink.Publish(ctx, []relay.Message{message(orders, "a", "a1")})[0] }()
+	if err := fault.Wait(testContext(t), 1); err != nil {
+		t.Fatal(err)
+	}
+	cancel()
+	if err := fault.Wait(testContext(t), 3); err != nil {
+		t.Fatalf("the sink did not ask again: %v", err)
+	}
 	fault.Remove()
-	wantOutcome(t, sink.Publish(testContext(t), batch)[0], relay.ClassPublished)
+	wantOutcome(t, <-returned, relay.ClassPublished)
 	wantPayloads(t, c.ListenAddrs(), orders, "a1")
 }
 

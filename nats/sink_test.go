@@ -2,6 +2,10 @@ package nats
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"net/http/httptest"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -266,5 +270,42 @@ func TestConfigReportsEveryMistake(t *testing.T) {
 	var provider nats.InProcessConnProvider
 	if _, err := Open(Config{InProcess: provider}); err == nil {
 		t.Error("no error without a server")
+	}
+}
+
+// TestTLS has a server that wants a client certificate.
+func TestTLS(t *testing.T) {
+	web := httptest.NewTLSServer(nil) // for its certificate
+	defer web.Close()
+	certificate, pool := web.TLS.Certificates[0], x509.NewCertPool()
+	pool.AddCert(web.Certificate())
+	s := runServer(t, server.Options{JetStream: true, TLS: true, TLSConfig: &tls.Config{
+		Certificates: []tls.Certificate{certificate}, ClientAuth: tls.RequireAnyClientCert,
+	}})
+	address := "nats://" + s.Addr().String()
+	for name, test := range map[string]struct {
+		config *tls.Config
+		want   relay.Class
+	}{
+		"good":              {&tls.Config{RootCAs: pool, Certificates: []tls.Certificate{certificate}}, relay.ClassRetry}, // no stream
+		"no certificate":    {&tls.Config{RootCAs: pool}, relay.ClassUnavailable},
+		"unknown authority": {&tls.Config{Certificates: []tls.Certificate{certificate}}, relay.ClassUnavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			sink := open(t, Config{Servers: []string{address}, TLS: test.config})
+			wantOutcome(t, publishOne(t, sink, relay.Message{Topic: "events"}), test.want)
+		})
+	}
+}
+
+func TestMissingCredentials(t *testing.T) {
+	sink, err := Open(Config{Servers: []string{serverURL(t)}, CredsFile: filepath.Join(t.TempDir(), "missing.creds")})
+	if err == nil {
+		sink.Close()
+		t.Fatal("no error for a credentials file that does not exist")
+	}
+	if !strings.Contains(err.Error(), "missing.creds") {
+		t.Errorf("error %q does not name the file", err)
 	}
 }

@@ -27,6 +27,10 @@ type Health struct {
 	Shards   int         `json:"shards"`  // leases held
 	InFlight int         `json:"in_flight"`
 	Sinks    []SinkState `json:"sinks"`
+
+	// OldestPendingSeconds is the age of the outbox's oldest event that is due or has failed, in the shards of all
+	// relays; 0 when there is none. It keeps growing while the outbox cannot be measured.
+	OldestPendingSeconds float64 `json:"oldest_pending_seconds"`
 }
 
 // health collects what the loops report.
@@ -35,6 +39,9 @@ type health struct {
 	failing  map[string]failure
 	settled  time.Time // when something was last settled, or nothing was in flight
 	onFailed func(loop string, err error)
+
+	oldest   time.Duration // age of the oldest pending event when it was measured
+	measured time.Time
 }
 
 type failure struct {
@@ -67,6 +74,23 @@ func (h *health) progressed() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.settled = time.Now()
+}
+
+// measure records the backlog's age.
+func (h *health) measure(oldest time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.oldest, h.measured = oldest, time.Now()
+}
+
+// oldestPending is the backlog's age at now, by the last measurement.
+func (h *health) oldestPending(now time.Time) time.Duration {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.oldest == 0 {
+		return 0
+	}
+	return h.oldest + now.Sub(h.measured)
 }
 
 // reasons lists what is wrong at now with inFlight events on their way.

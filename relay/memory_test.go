@@ -29,6 +29,7 @@ type memory struct {
 type row struct {
 	event  relay.Event
 	state  postrider.State
+	added  time.Time
 	due    time.Time
 	failed bool
 	to     string
@@ -64,7 +65,7 @@ func (m *memory) begin(key, eventType string) (id string, commit func()) {
 	for _, c := range key {
 		sum += int(c)
 	}
-	r := &row{state: postrider.StatePending, due: time.Now(), event: relay.Event{
+	r := &row{state: postrider.StatePending, added: time.Now(), due: time.Now(), event: relay.Event{
 		ID: id, EventID: "event-" + id, Shard: sum % testShards, AggregateType: "order",
 		AggregateID: key, EventType: eventType, Payload: []byte(id), ContentType: "application/json",
 	}}
@@ -278,7 +279,14 @@ func (m *memory) Backlog(ctx context.Context) (relay.Backlog, error) {
 		return relay.Backlog{}, err
 	}
 	defer m.mu.Unlock()
-	return relay.Backlog{}, nil
+	var b relay.Backlog
+	for _, r := range m.rows {
+		if r.seen && r.state == postrider.StatePending {
+			b.Pending++
+			b.OldestPending = max(b.OldestPending, time.Since(r.added))
+		}
+	}
+	return b, nil
 }
 
 // recorder is a Sink that does as the test says and notes what reached it.

@@ -19,6 +19,7 @@ func (e *engine) measureBacklog(ctx context.Context) {
 		}
 		e.health.note(loopMeasure, err)
 		if err == nil {
+			e.health.measure(b.OldestPending)
 			e.cfg.Hooks.measured(b)
 		}
 		if !sleep(ctx, measureEvery) {

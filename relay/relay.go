@@ -125,9 +125,10 @@ func (r *Relay) Health() Health {
 		return h
 	}
 	h.ID, h.Shards, h.InFlight = e.member.ID, e.leases.count(), e.flight.count()
+	h.OldestPendingSeconds = r.health.oldestPending(time.Now()).Seconds()
 	h.Reasons = append(h.Reasons, r.health.reasons(time.Now(), h.InFlight)...)
-	for _, s := range h.Sinks {
-		if s.Circuit != CircuitClosed {
+	for i, s := range h.Sinks {
+		if e.sinkShut(i) { // one without events has nothing to wait for, and nothing to be probed with
 			h.Reasons = append(h.Reasons, fmt.Sprintf("sink %s is unavailable since %s: %s", s.Name, s.Since.Format(time.RFC3339), s.LastError))
 		}
 	}

@@ -183,6 +183,45 @@ func TestUnavailableSpendsNoAttemptAndHarmsNoOtherSink(t *testing.T) {
 	})
 }
 
+func TestCircuitOfASinkWithoutEventsDoesNotKeepTheRelayFromReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, s := newMemory(), &recorder{}
+		s.set(func(relay.Message) relay.Outcome { return relay.Unavailable(errTest) })
+		m.add("a", "placed")
+		r, stop := start(t, setup(m, s))
+		await(t, "the outage is told", func() bool { return !r.Health().Ready && s.asked() })
+		m.steal("other") // which publishes the event
+		await(t, "nothing is left to wait for", func() bool { return r.Health().InFlight == 0 })
+		if h := r.Health(); !h.Ready || h.Sinks[0].Circuit == relay.CircuitClosed {
+			t.Errorf("health is %+v", h)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestHealthTellsTheAgeOfTheOldestEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, s := newMemory(), &recorder{}
+		s.set(func(relay.Message) relay.Outcome { return relay.Unavailable(errTest) })
+		r, stop := start(t, setup(m, s))
+		m.add("a", "placed")
+		time.Sleep(time.Minute)
+		m.fail(errTest) // from now on it cannot be measured
+		time.Sleep(time.Minute)
+		if age := r.Health().OldestPendingSeconds; age < 119 || age > 121 {
+			t.Errorf("the oldest event waits for two minutes, health says %vs", age)
+		}
+		m.fail(nil)
+		s.set(nil)
+		await(t, "nothing is pending", func() bool { return r.Health().OldestPendingSeconds == 0 })
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestSilentSinkOpensItsCircuit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMemory()

@@ -72,12 +72,21 @@ func scanEvent(rows *sql.Rows) (relay.Event, error) {
 	return e, nil
 }
 
-func decodeHeaders(text []byte) (headers map[string]string, err error) {
+// decodeHeaders is strict: a value that is not a string, null among them, is no header.
+func decodeHeaders(text []byte) (map[string]string, error) {
 	if text == nil {
 		return nil, nil
 	}
-	if err := json.Unmarshal(text, &headers); err != nil {
+	var values map[string]*string
+	if err := json.Unmarshal(text, &values); err != nil {
 		return nil, fmt.Errorf("headers are no JSON object of strings: %w", err)
+	}
+	headers := make(map[string]string, len(values))
+	for name, value := range values {
+		if value == nil {
+			return nil, fmt.Errorf("headers are no JSON object of strings: %q is null", name)
+		}
+		headers[name] = *value
 	}
 	return headers, nil
 }

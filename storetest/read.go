@@ -60,10 +60,12 @@ var readTests = map[string]func(*fixture){
 	},
 
 	"Read gives an event with malformed headers its reason": func(f *fixture) {
-		ids := f.add(Event{Headers: `{"n": 1}`}, Event{Headers: `{"n": "1"}`})
+		ids := f.add(Event{Headers: `{"n": "1"}`}, Event{Headers: `{"n": 1}`}, Event{Headers: `{"n": null}`})
 		events := f.readAll()
-		if events[ids[0]].Malformed == nil || events[ids[1]].Malformed != nil {
-			f.Errorf("malformed: %v, %v; want an error for the first alone", events[ids[0]].Malformed, events[ids[1]].Malformed)
+		for i, id := range ids {
+			if malformed := events[id].Malformed; (malformed != nil) != (i > 0) {
+				f.Errorf("event %d: malformed is %v; want an error for all but the first", i, malformed)
+			}
 		}
 	},
 

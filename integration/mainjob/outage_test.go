@@ -92,7 +92,34 @@ func checkAfterKafkaOutage(t *testing.T, s *stage, relays []*daemon.Process, run
 	}
 }
 
-// The same, for a broker that keeps its connections and answers nothing.
+// A broker that shuts down answers some requests with a refusal although it keeps their records. Sent again by another
+// producer they would arrive twice. Small batches make sure that many are under way.
+func TestKafkaRestartsUnderABacklogCauseNoDuplicate(t *testing.T) {
+	const total, restarts = 18_000, 3
+	kafka := servers.Launch(t, "kafka")
+	s := stageOn(t, server(t, "POSTRIDER_TEST_POSTGRES"), fmt.Sprintf("127.0.0.1:%d", kafka.Port()), nil)
+	s.relay["batch"], s.relay["max_in_flight_events"] = "20", "400"
+	var b batch
+	for i := range total {
+		b.event(fmt.Sprintf("w-%d", i%wallets), payload(i))
+	}
+	all := b.commit(t, s)
+	relays := []*daemon.Process{s.start(t, "one"), s.start(t, "two")}
+	for i := range restarts {
+		s.awaitPublished(t, (i+1)*total/(restarts+2))
+		kafka.Stop(t, syscall.SIGINT)
+		for _, p := range relays {
+			awaitNotReady(t, p, "sink main is unavailable")
+		}
+		kafka.Start(t)
+	}
+	if report := s.check(t, all); report.Duplicates != 0 {
+		t.Errorf("%d duplicates although no relay died or lost its lease", report.Duplicates)
+	}
+	s.checkNoAttempts(t)
+}
+
+// Promises P7 and P10 for a broker that keeps its connections and answers nothing.
 func TestKafkaThatHangsSpendsNoAttemptAndIsTold(t *testing.T) {
 	kafka := servers.Launch(t, "kafka")
 	s := stageOn(t, server(t, "POSTRIDER_TEST_POSTGRES"), fmt.Sprintf("127.0.0.1:%d", kafka.Port()), nil)

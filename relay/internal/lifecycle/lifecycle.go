@@ -4,6 +4,7 @@
 package lifecycle
 
 import (
+	"math"
 	"time"
 
 	"github.com/postrider/postrider"
@@ -90,11 +91,11 @@ func Apply(p RetryPolicy, retryCount int, r Result, chance float64) Change {
 	switch {
 	case r.Published:
 	case r.Permanent:
-		cause, count = Refused, retryCount+1
+		cause, count = Refused, oneMore(retryCount)
 	case r.After > 0:
 		cause, after = Deferred, p.atLeast(r.After, chance)
 	default:
-		count = retryCount + 1
+		count = oneMore(retryCount)
 		delay, ok := p.Delay(count)
 		if !ok {
 			cause = Exhausted
@@ -105,3 +106,6 @@ func Apply(p RetryPolicy, retryCount int, r Result, chance float64) Change {
 	to, _ := Next(postrider.StatePending, cause)
 	return Change{State: to, Cause: cause, RetryCount: count, RetryAfter: after}
 }
+
+// oneMore counts an attempt. It stays within what the column holds: a row may come with any count.
+func oneMore(retryCount int) int { return min(retryCount, math.MaxInt32-1) + 1 }

@@ -2,6 +2,7 @@ package lifecycle
 
 import (
 	"fmt"
+	"math"
 	"os"
 	"regexp"
 	"slices"
@@ -58,6 +59,7 @@ func TestApply(t *testing.T) {
 		{"second failure", 1, Result{}, Change{postrider.StatePending, Failed, 2, time.Minute}},
 		{"last failure", 2, Result{}, Change{postrider.StateDead, Exhausted, 3, 0}},
 		{"refused", 0, Result{Permanent: true}, Change{postrider.StateDead, Refused, 1, 0}},
+		{"a count at its end", math.MaxInt32, Result{}, Change{postrider.StateDead, Exhausted, math.MaxInt32, 0}},
 		{"deferred", 2, Result{After: 10 * time.Second}, Change{postrider.StatePending, Deferred, 2, 11 * time.Second}},
 	} {
 		if got := Apply(schedule, c.count, c.result, half); got != c.want {

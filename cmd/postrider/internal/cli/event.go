@@ -12,11 +12,34 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/spf13/cobra"
+
+	"github.com/postrider/postrider/cmd/postrider/internal/config"
 	"github.com/postrider/postrider/cmd/postrider/internal/human"
 	"github.com/postrider/postrider/cmd/postrider/internal/wiring"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/operator"
 )
+
+// showsEvent completes a command that shows one event.
+func (c *command) showsEvent(show func(foundEvent) error, cmd *cobra.Command) *cobra.Command {
+	cmd.Args = cobra.ExactArgs(1)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return c.withOutbox(func(_ *config.Config, o *wiring.Outbox) error {
+			ctx, cancel := looking(cmd)
+			defer cancel()
+			found, err := findEvent(ctx, o, args[0])
+			if err != nil {
+				return err
+			}
+			if c.json {
+				return c.printJSON(found.json())
+			}
+			return show(found)
+		})
+	}
+	return c.printsJSON(cmd)
+}
 
 // foundEvent is all that is known of one event.
 type foundEvent struct {

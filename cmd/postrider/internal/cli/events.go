@@ -59,24 +59,9 @@ func (c *command) printEvents(rows []operator.Row) error {
 }
 
 func (c *command) eventsShow() *cobra.Command {
-	return c.printsJSON(&cobra.Command{
+	return c.showsEvent(c.printEvent, &cobra.Command{
 		Use:   "show EVENT",
 		Short: "Shows one event with its payload and its attempts; EVENT is an event id or an outbox id",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withOutbox(func(_ *config.Config, o *wiring.Outbox) error {
-				ctx, cancel := looking(cmd)
-				defer cancel()
-				found, err := findEvent(ctx, o, args[0])
-				if err != nil {
-					return err
-				}
-				if c.json {
-					return c.printJSON(found.json())
-				}
-				return c.printEvent(found)
-			})
-		},
 	})
 }
 

@@ -7,30 +7,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/cmd/postrider/internal/config"
 	"github.com/postrider/postrider/cmd/postrider/internal/human"
-	"github.com/postrider/postrider/cmd/postrider/internal/wiring"
 )
 
 func (c *command) trace() *cobra.Command {
-	return c.printsJSON(&cobra.Command{
+	return c.showsEvent(c.printTrace, &cobra.Command{
 		Use:   "trace EVENT",
 		Short: "Tells where an event is: added, published, applied; EVENT is an event id or an outbox id",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return c.withOutbox(func(_ *config.Config, o *wiring.Outbox) error {
-				ctx, cancel := looking(cmd)
-				defer cancel()
-				found, err := findEvent(ctx, o, args[0])
-				if err != nil {
-					return err
-				}
-				if c.json {
-					return c.printJSON(found.json())
-				}
-				return c.printTrace(found)
-			})
-		},
 	})
 }
 

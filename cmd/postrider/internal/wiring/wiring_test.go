@@ -114,6 +114,7 @@ func TestUnparsableAddressesKeepTheirPassword(t *testing.T) {
 		"postgres://app:s3cret@db:5432/orders?sslmode=perhaps",
 		"postgres://app:s3:cret@db:5432:1/orders",
 		"host=db port=none password=s3cret",
+		"host=db port=none password = s3cret",
 	} {
 		_, err := openPostgres(dsn)
 		if err == nil {
