@@ -63,15 +63,17 @@ func main() {
 }
 
 func run(ctx context.Context, o options) error {
-	bare, err := onPlace(ctx, o, drainBarely)
-	if err != nil {
-		return fmt.Errorf("bare loop: %w", err)
+	var results []result
+	for _, drain := range []func(context.Context, options, place) (result, error){
+		drainBarely, drainByRelay("delete"), drainByRelay("keep"),
+	} {
+		r, err := onPlace(ctx, o, drain)
+		if err != nil {
+			return fmt.Errorf("%s: %w", r.name, err)
+		}
+		results = append(results, r)
 	}
-	relay, err := onPlace(ctx, o, drainByRelay)
-	if err != nil {
-		return fmt.Errorf("relay: %w", err)
-	}
-	return print(o, bare, relay)
+	return print(o, results)
 }
 
 // onPlace drains in a database and to a topic that are there for that only.
@@ -81,7 +83,12 @@ func onPlace(ctx context.Context, o options, drain func(context.Context, options
 	if p.kafka == "" || server == "" {
 		return r, errors.New("POSTRIDER_TEST_POSTGRES and POSTRIDER_TEST_KAFKA must be set: scripts/services starts the servers")
 	}
-	dropTopic, err := createTopic(ctx, p)
+	client, err := kgo.NewClient(kgo.SeedBrokers(p.kafka))
+	if err != nil {
+		return r, err
+	}
+	defer client.Close()
+	dropTopic, err := createTopic(ctx, client, p.topic)
 	if err != nil {
 		return r, err
 	}
@@ -95,34 +102,24 @@ func onPlace(ctx context.Context, o options, drain func(context.Context, options
 	if r, err = drain(ctx, o, p); err != nil {
 		return r, err
 	}
-	r.count, err = arrived(ctx, p)
+	r.count, err = arrived(ctx, client, p.topic)
 	return r, err
 }
 
-func createTopic(ctx context.Context, p place) (drop func() error, err error) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(p.kafka))
-	if err != nil {
-		return nil, err
-	}
+func createTopic(ctx context.Context, client *kgo.Client, topic string) (drop func() error, err error) {
 	admin := kadm.NewClient(client)
-	if _, err := admin.CreateTopic(ctx, partitions, 1, nil, p.topic); err != nil {
+	if _, err := admin.CreateTopic(ctx, partitions, 1, nil, topic); err != nil {
 		return nil, err
 	}
 	return func() error {
-		defer client.Close()
-		_, err := admin.DeleteTopic(context.WithoutCancel(ctx), p.topic)
+		_, err := admin.DeleteTopic(context.WithoutCancel(ctx), topic)
 		return err
 	}, nil
 }
 
 // arrived counts what the topic holds.
-func arrived(ctx context.Context, p place) (int, error) {
-	client, err := kgo.NewClient(kgo.SeedBrokers(p.kafka))
-	if err != nil {
-		return 0, err
-	}
-	defer client.Close()
-	ends, err := kadm.NewClient(client).ListEndOffsets(ctx, p.topic)
+func arrived(ctx context.Context, client *kgo.Client, topic string) (int, error) {
+	ends, err := kadm.NewClient(client).ListEndOffsets(ctx, topic)
 	if err != nil {
 		return 0, err
 	}
@@ -155,14 +152,15 @@ func createDatabase(ctx context.Context, server string, p *place) (drop func() e
 	}, nil
 }
 
-func print(o options, bare, relay result) error {
+// print compares with the first result.
+func print(o options, results []result) error {
 	fmt.Printf("%d events of %d bytes, %d keys, batches of %d, %d partitions; %d CPUs, %s %s/%s\n\n",
 		o.events, o.size, o.keys, o.batch, partitions, runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "\tseconds\tevents/s\tratio\tpeak RSS\tmessages\t")
-	for _, r := range []result{bare, relay} {
+	for _, r := range results {
 		fmt.Fprintf(table, "%s\t%.1f\t%.0f\t%.2f\t%d MiB\t%d\t\n", r.name, r.took.Seconds(),
-			float64(o.events)/r.took.Seconds(), bare.took.Seconds()/r.took.Seconds(), r.peak>>20, r.count)
+			float64(o.events)/r.took.Seconds(), results[0].took.Seconds()/r.took.Seconds(), r.peak>>20, r.count)
 	}
 	return table.Flush()
 }

@@ -11,6 +11,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 //go:embed fill_outbox.sql
@@ -18,22 +20,30 @@ var fillOutbox string
 
 const configuration = `
 outbox: {dsn: %q}
-relay: {name: figure, batch: %d}
+relay: {name: figure, batch: %d, on_published: %s}
 sinks: {main: {type: kafka, brokers: [%q], compression: none}}
 routes: [{sink: main, topic: %q}]
 admin: {listen: ""}
 log: {level: warn}
 `
 
-// drainByRelay drains an outbox by postrider run, from the start of the process.
-func drainByRelay(ctx context.Context, o options, p place) (r result, err error) {
+// drainByRelay drains an outbox by postrider run, from the start of the process, with published rows kept or deleted.
+func drainByRelay(onPublished string) func(context.Context, options, place) (result, error) {
+	return func(ctx context.Context, o options, p place) (result, error) {
+		r, err := drainOutbox(ctx, o, p, onPublished)
+		r.name = "one relay, " + onPublished
+		return r, err
+	}
+}
+
+func drainOutbox(ctx context.Context, o options, p place, onPublished string) (r result, err error) {
 	dir, err := os.MkdirTemp("", "figure")
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	binary, config := filepath.Join(dir, "postrider"), filepath.Join(dir, "postrider.yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, configuration, p.dsn, o.batch, p.kafka, p.topic), 0o600); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, configuration, p.dsn, o.batch, onPublished, p.kafka, p.topic), 0o600); err != nil {
 		return r, err
 	}
 	if err := command(ctx, "go", "build", "-o", binary, "github.com/postrider/postrider/cmd/postrider"); err != nil {
@@ -48,10 +58,10 @@ func drainByRelay(ctx context.Context, o options, p place) (r result, err error)
 	if _, err := p.db.ExecContext(ctx, "VACUUM ANALYZE outbox_events"); err != nil {
 		return r, err
 	}
-	return runRelay(ctx, p, binary, config)
+	return runRelay(ctx, o, p, binary, config)
 }
 
-func runRelay(ctx context.Context, p place, binary, config string) (r result, err error) {
+func runRelay(ctx context.Context, o options, p place, binary, config string) (r result, err error) {
 	relay := exec.CommandContext(ctx, binary, "run", "-c", config)
 	relay.Stderr = os.Stderr
 	start := time.Now()
@@ -59,30 +69,50 @@ func runRelay(ctx context.Context, p place, binary, config string) (r result, er
 		return r, err
 	}
 	defer func() { err = errors.Join(err, relay.Process.Signal(os.Interrupt), relay.Wait()) }()
-	if err := awaitDrained(ctx, p); err != nil {
+	if err := awaitDrained(ctx, o, p); err != nil {
 		return r, err
 	}
 	took := time.Since(start)
 	peak, err := peakMemory(relay.Process.Pid)
-	return result{name: "one relay", took: took, peak: peak}, err
+	return result{took: took, peak: peak}, err
 }
 
-func awaitDrained(ctx context.Context, p place) error {
+// awaitDrained watches the topic, which costs the database nothing, and then whether the last events are settled.
+func awaitDrained(ctx context.Context, o options, p place) error {
+	client, err := kgo.NewClient(kgo.SeedBrokers(p.kafka))
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	err = poll(ctx, func() (bool, error) {
+		n, err := arrived(ctx, client, p.topic)
+		return n >= o.events, err
+	})
+	if err != nil {
+		return err
+	}
+	return poll(ctx, func() (settled bool, err error) {
+		const query = "SELECT NOT EXISTS (SELECT FROM outbox_events WHERE status = 'PENDING')"
+		err = p.db.QueryRowContext(ctx, query).Scan(&settled)
+		return settled, err
+	})
+}
+
+// poll calls done every so often until it is true.
+func poll(ctx context.Context, done func() (bool, error)) error {
 	const pause = 50 * time.Millisecond
 	ticks := time.NewTicker(pause)
 	defer ticks.Stop()
-	for waits := true; waits; {
+	for {
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
 		case <-ticks.C:
 		}
-		const query = "SELECT EXISTS (SELECT FROM outbox_events WHERE status = 'PENDING')"
-		if err := p.db.QueryRowContext(ctx, query).Scan(&waits); err != nil {
+		if ok, err := done(); ok || err != nil {
 			return err
 		}
 	}
-	return nil
 }
 
 func command(ctx context.Context, name string, arguments ...string) error {
