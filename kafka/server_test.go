@@ -23,9 +23,9 @@ func brokers(t testing.TB) []string {
 }
 
 // admin returns an independent client of the real cluster.
-func admin(t testing.TB, opts ...kgo.Opt) *kadm.Client {
+func admin(t testing.TB) *kadm.Client {
 	t.Helper()
-	client, err := kgo.NewClient(append([]kgo.Opt{kgo.SeedBrokers(brokers(t)...), kgo.MetadataMinAge(10 * time.Millisecond)}, opts...)...)
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers(t)...), kgo.MetadataMinAge(10*time.Millisecond))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -71,17 +71,17 @@ type Row struct {
 	AggregateID      string            `json:"aggregate_id"`
 	EventType        string            `json:"event_type"`
 	AggregateVersion *int64            `json:"aggregate_version"`
-	Topic            string            `json:"topic,omitempty"`
+	Topic            string            `json:"topic"`
 	Payload          []byte            `json:"-"`
 	ContentType      string            `json:"content_type"`
-	Headers          map[string]string `json:"headers,omitempty"`
-	DedupKey         string            `json:"dedup_key,omitempty"`
+	Headers          map[string]string `json:"headers"`
+	DedupKey         string            `json:"dedup_key"`
 	Status           postrider.State   `json:"status"`
 	RetryCount       int               `json:"retry_count"`
 	NextAttemptAt    time.Time         `json:"next_attempt_at"`
-	LastError        string            `json:"last_error,omitempty"`
+	LastError        string            `json:"last_error"`
 	Shard            *int              `json:"shard"`
-	PublishedTo      string            `json:"published_to,omitempty"`
+	PublishedTo      string            `json:"published_to"`
 	CreatedAt        time.Time         `json:"created_at"`
 	PublishedAt      *time.Time        `json:"published_at"`
 }

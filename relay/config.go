@@ -24,7 +24,7 @@ type Config struct {
 
 	Batch            int // most events of one Publish call; default 500
 	MaxInFlight      int // most events between read and settle; default 8 * Batch
-	MaxInFlightBytes int // most bytes of events between read and settle, one event may exceed it; default 32 MiB
+	MaxInFlightBytes int // most bytes of events between read and settle, one event may exceed it; default 16 MiB
 
 	PollMin time.Duration // wait between reads while events keep coming; default 5ms
 	PollMax time.Duration // longest wait between reads when none come; default 250ms
@@ -54,7 +54,7 @@ const (
 	defaultShards         = 64
 	defaultBatch          = 500
 	defaultBatchesAhead   = 8
-	defaultBytes          = 32 << 20
+	defaultBytes          = 16 << 20
 	defaultLease          = 30 * time.Second
 	minLease              = time.Second
 	defaultPollMin        = 5 * time.Millisecond

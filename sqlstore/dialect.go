@@ -101,11 +101,11 @@ func classifyState(err error) error {
 		return errBusy
 	case "42P01", "42703", "3F000":
 		return relay.ErrSchema
-	case "42501":
+	case "42501", "3D000": // 3D000: there is no such database
 		return ErrDenied
 	case "53100":
 		return ErrFull
-	case "25006", "3D000", "53300", "57P01", "57P02", "57P03":
+	case "25006", "53300", "57P01", "57P02", "57P03":
 		return ErrUnreachable
 	}
 	switch {

@@ -51,7 +51,7 @@ func (e *Error) Unwrap() []error {
 
 var hints = map[error]string{
 	ErrUnreachable:  "is the database running, and does outbox.dsn lead to it?",
-	ErrDenied:       "are user and password in outbox.dsn right? `postrider check` lists missing privileges",
+	ErrDenied:       "are user, password and database in outbox.dsn right? `postrider check` lists missing privileges",
 	ErrFull:         "free space on its disk; nothing is lost meanwhile",
 	relay.ErrSchema: "run `postrider init`",
 }

@@ -64,16 +64,15 @@ func findEvent(ctx context.Context, o *wiring.Outbox, ref string) (foundEvent, e
 // eventJSON is an event's columns. The payload stands as it is when it is JSON, else as a string in base64.
 type eventJSON struct {
 	operator.Row
-	PublishedTo     string          `json:"published_to"` // also when it is empty
 	Payload         json.RawMessage `json:"payload"`
 	PayloadEncoding string          `json:"payload_encoding"` // json or base64
 }
 
 func newEventJSON(r operator.Row) eventJSON {
 	if isJSON(r.Payload) {
-		return eventJSON{r, r.PublishedTo, r.Payload, "json"}
+		return eventJSON{r, r.Payload, "json"}
 	}
-	return eventJSON{r, r.PublishedTo, strconv.AppendQuote(nil, base64.StdEncoding.EncodeToString(r.Payload)), "base64"}
+	return eventJSON{r, strconv.AppendQuote(nil, base64.StdEncoding.EncodeToString(r.Payload)), "base64"}
 }
 
 func isJSON(payload []byte) bool { return utf8.Valid(payload) && json.Valid(payload) }

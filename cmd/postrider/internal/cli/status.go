@@ -45,15 +45,23 @@ func withLists(s operator.Status) operator.Status {
 	return s
 }
 
-func (c *command) printStatus(s operator.Status) error {
-	about := ""
-	if s.Estimated {
-		about = "about "
+// countText says what of a count is an estimate: published events are not counted, and the others only up to a limit.
+func countText(state postrider.State, n int64, estimated bool) string {
+	text := strconv.FormatInt(n, 10)
+	switch {
+	case state == postrider.StatePublished && estimated:
+		return "about " + text
+	case state != postrider.StatePublished && n >= relay.PendingCap:
+		return text + " or more"
 	}
+	return text
+}
+
+func (c *command) printStatus(s operator.Status) error {
 	t := newTable(c.stdout)
 	for _, state := range postrider.States() {
 		if n := s.States[state]; n > 0 || state != postrider.StateProcessing {
-			t.row(string(state), about+strconv.FormatInt(n, 10))
+			t.row(string(state), countText(state, n, s.Estimated))
 		}
 	}
 	t.row("oldest unpublished", human.Seconds(s.OldestPendingSeconds))

@@ -22,7 +22,7 @@ type Relay struct {
 	// Batch. The default is 8 times Batch.
 	MaxInFlightEvents int
 	// MaxInFlightBytes bounds the bytes of events in memory. The default is
-	// 32 MiB.
+	// 16 MiB.
 	MaxInFlightBytes int
 	// Lease is how long a shard stays with a relay that has died, at least
 	// 1s. The default is 30s.
@@ -106,7 +106,7 @@ func readRelay(v value) Relay {
 		Claim:            ClaimShard,
 		Shards:           64,
 		Batch:            500,
-		MaxInFlightBytes: 32 << 20,
+		MaxInFlightBytes: 16 << 20,
 		Lease:            30 * time.Second,
 		Poll:             Poll{Min: 5 * time.Millisecond, Max: 250 * time.Millisecond},
 		OnPublished:      KeepPublished,
