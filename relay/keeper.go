@@ -22,6 +22,9 @@ const (
 func (e *engine) keepLeases(ctx context.Context) {
 	for {
 		moving, err := e.renew(ctx)
+		if ctx.Err() != nil {
+			return
+		}
 		e.health.note(loopLease, err)
 		wait := e.renewPause()
 		if moving || err != nil {

@@ -4,7 +4,10 @@ SELECT set_config('jit', 'off', true), set_config('enable_seqscan', 'off', true)
 
 -- $1 shards, $2 their floors, $3 ids in flight, $4 kinds to skip, $5 keys to skip, all as JSON; $6 limit per shard,
 -- $7 limit.
-WITH flight AS (
+WITH failed AS (
+  -- While nothing has failed, no row needs to be checked for an earlier failed event of its key.
+  SELECT EXISTS (SELECT FROM {events} WHERE status = 'PENDING' AND last_error IS NOT NULL) AS any
+), flight AS (
   SELECT unnest(translate($3::text, '[]', '{}')::bigint[]) AS id
 ), skip AS (
   SELECT * FROM json_to_recordset($4::text::json) AS skip(aggregate_type text, event_type text)
@@ -25,11 +28,11 @@ CROSS JOIN LATERAL (
       AND e.id NOT IN (SELECT id FROM flight)
       AND (e.aggregate_type, e.event_type) NOT IN (SELECT aggregate_type, event_type FROM skip)
       AND e.aggregate_id NOT IN (SELECT aggregate_id FROM skip_key)
-      AND NOT EXISTS (
+      AND (NOT (SELECT failed.any FROM failed) OR NOT EXISTS (
         SELECT FROM {events} b
         WHERE b.aggregate_id = e.aggregate_id AND b.id < e.id AND b.status = 'PENDING' AND b.last_error IS NOT NULL
         OFFSET 0
-      )
+      ))
     ORDER BY e.id
     LIMIT $6
   )
@@ -42,11 +45,11 @@ CROSS JOIN LATERAL (
       AND e.id NOT IN (SELECT id FROM flight)
       AND (e.aggregate_type, e.event_type) NOT IN (SELECT aggregate_type, event_type FROM skip)
       AND e.aggregate_id NOT IN (SELECT aggregate_id FROM skip_key)
-      AND NOT EXISTS (
+      AND (NOT (SELECT failed.any FROM failed) OR NOT EXISTS (
         SELECT FROM {events} b
         WHERE b.aggregate_id = e.aggregate_id AND b.id < e.id AND b.status = 'PENDING' AND b.last_error IS NOT NULL
         OFFSET 0
-      )
+      ))
     ORDER BY e.next_attempt_at, e.id
     LIMIT $6
   )

@@ -5,6 +5,7 @@ package lifecycle
 
 import (
 	"math"
+	"slices"
 	"time"
 
 	"github.com/postrider/postrider"
@@ -33,7 +34,9 @@ type Transition struct {
 }
 
 // Transitions lists every transition that exists. There is no other.
-func Transitions() []Transition {
+func Transitions() []Transition { return slices.Clone(transitions) }
+
+var transitions = func() []Transition {
 	const (
 		pending    = postrider.StatePending
 		processing = postrider.StateProcessing
@@ -57,11 +60,11 @@ func Transitions() []Transition {
 		{dead, pending, Redriven},
 		{dead, discarded, Discarded},
 	}
-}
+}()
 
 // Next returns the state that follows from for the cause, and whether such a transition exists.
 func Next(from postrider.State, cause Cause) (postrider.State, bool) {
-	for _, t := range Transitions() {
+	for _, t := range transitions {
 		if t.From == from && t.Cause == cause {
 			return t.To, true
 		}

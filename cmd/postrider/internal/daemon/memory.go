@@ -5,11 +5,18 @@ import (
 	"runtime/debug"
 )
 
-// limitMemory tells the Go runtime to collect garbage before the process has grown beyond what it needs: what is in
-// flight, twice because a sink encodes it, and the rest. GOMEMLIMIT overrides it.
+// limitMemory makes the Go runtime collect garbage seldom while the process is small, and in time before it has grown
+// beyond what it needs: what is in flight, twice because a sink encodes it, and the rest. GOMEMLIMIT and GOGC override it.
 func limitMemory(inFlight int) {
-	const rest = 32 << 20
+	const (
+		rest       = 56 << 20
+		gcPercent  = 300
+		inFlightBy = 2
+	)
 	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(rest + 2*int64(inFlight))
+		debug.SetMemoryLimit(rest + inFlightBy*int64(inFlight))
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(gcPercent)
 	}
 }
