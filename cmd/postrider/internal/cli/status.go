@@ -31,7 +31,7 @@ func (c *command) status() *cobra.Command {
 				if c.json {
 					return c.printJSON(withLists(status))
 				}
-				return c.printStatus(status)
+				return c.printStatus(status, cfg.Relay.Name)
 			})
 		},
 	})
@@ -57,7 +57,7 @@ func countText(state postrider.State, n int64, estimated bool) string {
 	return text
 }
 
-func (c *command) printStatus(s operator.Status) error {
+func (c *command) printStatus(s operator.Status, relayName string) error {
 	t := newTable(c.stdout)
 	for _, state := range postrider.States() {
 		if n := s.States[state]; n > 0 || state != postrider.StateProcessing {
@@ -69,13 +69,13 @@ func (c *command) printStatus(s operator.Status) error {
 	if err := t.flush(); err != nil {
 		return err
 	}
-	return cmp.Or(c.printRelays(s), c.printSinks(s), c.printKeyGroups(s))
+	return cmp.Or(c.printRelays(s, relayName), c.printSinks(s), c.printKeyGroups(s))
 }
 
-func (c *command) printRelays(s operator.Status) error {
+func (c *command) printRelays(s operator.Status, name string) error {
 	fmt.Fprintln(c.stdout)
 	if len(s.Relays) == 0 {
-		_, err := fmt.Fprintln(c.stdout, "no relay is at work: start one with postrider run")
+		_, err := fmt.Fprintf(c.stdout, "no relay named %q is at work: start one with postrider run\n", name)
 		return err
 	}
 	t := newTable(c.stdout, "RELAY", "HOST", "VERSION", "HEARTBEAT", "SHARDS")

@@ -27,7 +27,7 @@ func Line(f operator.Finding) string {
 	if f.Hint != "" {
 		line += " (" + f.Hint + ")"
 	}
-	return line
+	return strings.Join(strings.Fields(line), " ") // drivers' errors have several lines
 }
 
 // Check looks at each sink and at the topics that the routes name for it. Topics that depend on the event are not

@@ -1,0 +1,39 @@
+package relay
+
+import (
+	"slices"
+	"testing"
+)
+
+func TestHeadersOfAMessage(t *testing.T) {
+	version := int64(3)
+	e := &Event{
+		ID: "7", EventID: "e-7", AggregateType: "order", AggregateID: "17", EventType: "OrderPlaced",
+		AggregateVersion: &version, ContentType: "application/json", Payload: []byte(`{"total": 1.0}`),
+		Headers: map[string]string{
+			"zone": "eu", "tracestate": "b", "traceparent": "a", "alpha": "1",
+			"x-event-id": "forged", "Content-Type": "text/plain",
+		},
+	}
+	m := newMessage(e, "orders")
+	want := []Header{
+		{"X-Event-Id", "e-7"}, {"X-Idempotency-Key", "e-7"}, {"X-Event-Type", "OrderPlaced"},
+		{"X-Aggregate-Type", "order"}, {"X-Aggregate-Id", "17"}, {"X-Outbox-Id", "7"}, {"X-Aggregate-Version", "3"},
+		{"content-type", "application/json"},
+		{"traceparent", "a"}, {"tracestate", "b"}, {"alpha", "1"}, {"zone", "eu"},
+	}
+	if !slices.Equal(m.Headers, want) {
+		t.Errorf("headers\n%v, want\n%v", m.Headers, want)
+	}
+	if m.EventID != "e-7" || m.Key != "17" || m.Topic != "orders" || string(m.Payload) != `{"total": 1.0}` {
+		t.Errorf("message %+v", m)
+	}
+}
+
+func TestHeadersWithoutAVersion(t *testing.T) {
+	for _, h := range newMessage(&Event{}, "orders").Headers {
+		if h.Name == HeaderAggregateVersion {
+			t.Error("an event without a version has the header")
+		}
+	}
+}
