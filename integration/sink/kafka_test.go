@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/integration/internal/servers"
@@ -70,12 +72,8 @@ func readKafka(t testing.TB, topic string, opts ...kgo.Opt) []sinktest.Stored {
 		t.Fatal(err)
 	}
 	defer reader.Close()
-	ends, err := kadm.NewClient(reader).ListEndOffsets(ctx, topic)
-	if err != nil {
-		t.Fatalf("reading topic %s: %v", topic, err)
-	}
 	rest := int64(0)
-	ends.Each(func(end kadm.ListedOffset) { rest += end.Offset })
+	endOffsets(ctx, t, reader, topic).Each(func(end kadm.ListedOffset) { rest += end.Offset })
 	var all []sinktest.Stored
 	for rest > 0 {
 		fetches := reader.PollFetches(ctx)
@@ -92,6 +90,28 @@ func readKafka(t testing.TB, topic string, opts ...kgo.Opt) []sinktest.Stored {
 		})
 	}
 	return all
+}
+
+// endOffsets waits for the partitions' leaders: a broker that was away elects them anew.
+func endOffsets(ctx context.Context, t testing.TB, client *kgo.Client, topic string) kadm.ListedOffsets {
+	t.Helper()
+	admin := kadm.NewClient(client)
+	const pause = 100 * time.Millisecond
+	ticks := time.NewTicker(pause)
+	defer ticks.Stop()
+	for {
+		ends, err := admin.ListEndOffsets(ctx, topic)
+		if err == nil {
+			err = ends.Error()
+		}
+		switch {
+		case err == nil:
+			return ends
+		case ctx.Err() != nil, !errors.Is(err, kerr.LeaderNotAvailable) && !errors.Is(err, kerr.NotLeaderForPartition):
+			t.Fatalf("reading topic %s: %v", topic, err)
+		}
+		<-ticks.C
+	}
 }
 
 // TestKafkaThatCrashes kills the broker while messages are on their way.
@@ -128,8 +148,12 @@ func TestKafkaThatHangs(t *testing.T) {
 		t.Fatalf("%s: %v", o.Class, o.Err)
 	}
 	server.Hang(t)
-	hung := time.AfterFunc(20*time.Second, func() { server.Resume(t) })
-	defer hung.Stop()
+	resumed := make(chan struct{})
+	time.AfterFunc(20*time.Second, func() {
+		defer close(resumed)
+		server.Resume(t)
+	})
+	defer func() { <-resumed }() // before the server is ended
 	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 	defer cancel()
 	o := publish(ctx, "second")
