@@ -11,7 +11,7 @@ import (
 	"github.com/postrider/postrider/internal/uuid"
 )
 
-// maxBytes bounds the parameter of one statement.
+// maxBytes bounds the parameter of one statement, unless the dialect's is lower.
 const maxBytes = 16 << 20
 
 // row is an event as it is written.
@@ -23,17 +23,17 @@ type row struct {
 
 // record is an event in the parameter of the statement. What is not set becomes NULL or the column's default.
 type record struct {
-	EventID          string            `json:"event_id"`
-	AggregateType    string            `json:"aggregate_type"`
-	AggregateID      string            `json:"aggregate_id"`
-	EventType        string            `json:"event_type"`
-	AggregateVersion int64             `json:"aggregate_version,omitempty"`
-	Topic            string            `json:"topic,omitempty"`
-	Payload          string            `json:"payload"` // itself, so that the bytes are kept, or in hexadecimal when binary
-	ContentType      string            `json:"content_type"`
-	Headers          map[string]string `json:"headers,omitempty"`
-	DedupKey         string            `json:"dedup_key,omitempty"`
-	NextAttemptAt    string            `json:"next_attempt_at,omitempty"`
+	EventID          string `json:"event_id"`
+	AggregateType    string `json:"aggregate_type"`
+	AggregateID      string `json:"aggregate_id"`
+	EventType        string `json:"event_type"`
+	AggregateVersion int64  `json:"aggregate_version,omitempty"`
+	Topic            string `json:"topic,omitempty"`
+	Payload          string `json:"payload"` // itself, so that the bytes are kept, or in hexadecimal when binary
+	ContentType      string `json:"content_type"`
+	Headers          any    `json:"headers,omitempty"` // an object or its text
+	DedupKey         string `json:"dedup_key,omitempty"`
+	NextAttemptAt    string `json:"next_attempt_at,omitempty"`
 }
 
 func (o *Outbox) row(e *Event) row {
@@ -50,7 +50,7 @@ func (o *Outbox) row(e *Event) row {
 		Topic:            e.Topic,
 		Payload:          o.payload(e.Payload),
 		ContentType:      contentType(e.ContentType),
-		Headers:          e.Headers,
+		Headers:          o.headers(e.Headers),
 		DedupKey:         e.DedupKey,
 		NextAttemptAt:    moment(e.At),
 	})}
@@ -61,6 +61,17 @@ func (o *Outbox) payload(payload []byte) string {
 		return hex.EncodeToString(payload)
 	}
 	return string(payload)
+}
+
+func (o *Outbox) headers(headers map[string]string) any {
+	switch {
+	case len(headers) == 0:
+		return nil
+	case o.traits.textHeaders:
+		return string(encode(headers))
+	default:
+		return headers
+	}
 }
 
 func contentType(given string) string {
@@ -78,14 +89,14 @@ func moment(at time.Time) string {
 	return at.Add(time.Millisecond - 1).UTC().Format("2006-01-02 15:04:05.000")
 }
 
-func encode(r record) []byte {
+func encode(value any) []byte {
 	var text bytes.Buffer
 	encoder := json.NewEncoder(&text)
 	encoder.SetEscapeHTML(false)
-	if err := encoder.Encode(r); err != nil {
+	if err := encoder.Encode(value); err != nil {
 		panic(err) // strings and numbers can always be encoded
 	}
-	return text.Bytes()
+	return bytes.TrimSuffix(text.Bytes(), []byte("\n"))
 }
 
 // parameter returns the rows as the JSON array that the statement takes.
@@ -99,10 +110,10 @@ func parameter(rows []row) string {
 
 // chunks cuts rows into what one statement each writes. Unless a statement returns the ids that it wrote, only the
 // count of rows tells whether a row was dropped, so that each row with a dedup key needs a statement of its own.
-func chunks(rows []row, canReturn bool) iter.Seq[[]row] {
+func chunks(rows []row, maxBytes int, canReturn bool) iter.Seq[[]row] {
 	return func(yield func([]row) bool) {
 		for len(rows) > 0 {
-			n := chunkLen(rows, canReturn)
+			n := chunkLen(rows, maxBytes, canReturn)
 			if !yield(rows[:n]) {
 				return
 			}
@@ -111,7 +122,7 @@ func chunks(rows []row, canReturn bool) iter.Seq[[]row] {
 	}
 }
 
-func chunkLen(rows []row, canReturn bool) int {
+func chunkLen(rows []row, maxBytes int, canReturn bool) int {
 	size := 0
 	for i, r := range rows {
 		size += len(r.record)

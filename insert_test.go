@@ -24,7 +24,7 @@ func TestChunksAreBoundedAndKeepOrder(t *testing.T) {
 			}
 			var ids []string
 			var lens []int
-			for chunk := range chunks(rows, true) {
+			for chunk := range chunks(rows, maxBytes, true) {
 				lens = append(lens, len(chunk))
 				ids = append(ids, eventIDs(chunk)...)
 			}
@@ -42,7 +42,7 @@ func TestRowsWithDedupKeysStandAloneWhenNothingIsReturned(t *testing.T) {
 	}
 	for canReturn, want := range map[bool][]int{true: {6}, false: {1, 2, 1, 1, 1}} {
 		var lens []int
-		for chunk := range chunks(rows, canReturn) {
+		for chunk := range chunks(rows, maxBytes, canReturn) {
 			lens = append(lens, len(chunk))
 		}
 		if !slices.Equal(lens, want) {

@@ -34,8 +34,10 @@ type Config struct {
 // Outbox adds events to one outbox table. It holds no connection and starts no goroutine, needs no closing, and is
 // safe for concurrent use.
 type Outbox struct {
+	traits     traits
 	table      string // quoted
-	insert     string // statement, without clauses for dedup keys
+	insert     string // statement
+	insertNew  string // statement that drops rows with a dedup key that is there already
 	binary     bool
 	maxPayload int
 	trace      func(ctx context.Context) map[string]string
@@ -51,10 +53,11 @@ func New(cfg Config) (*Outbox, error) {
 	}
 
 	var mistakes []error
-	if cfg.Dialect != PostgreSQL && cfg.Dialect != SQLite {
-		mistakes = append(mistakes, fmt.Errorf("Dialect is %q: it must be %q or %q", cfg.Dialect, PostgreSQL, SQLite))
+	traits, known := dialects[cfg.Dialect]
+	if !known {
+		mistakes = append(mistakes, fmt.Errorf("Dialect is %q: it must be %q, %q or %q", cfg.Dialect, PostgreSQL, SQLite, MySQL))
 	}
-	table, err := ident.QuoteTable(cfg.Table)
+	table, err := ident.QuoteTable(cfg.Table, traits.quote)
 	if err != nil {
 		mistakes = append(mistakes, fmt.Errorf("Table %w", err))
 	}
@@ -64,9 +67,12 @@ func New(cfg Config) (*Outbox, error) {
 	if len(mistakes) > 0 {
 		return nil, fmt.Errorf("outbox configuration: %w", errors.Join(mistakes...))
 	}
+	insert, insertNew := insertStatement(cfg.Dialect, table, cfg.Binary)
 	return &Outbox{
+		traits:     traits,
 		table:      table,
-		insert:     insertStatement(cfg.Dialect, table, cfg.Binary),
+		insert:     insert,
+		insertNew:  insertNew,
 		binary:     cfg.Binary,
 		maxPayload: cfg.MaxPayload,
 		trace:      cfg.Trace,
@@ -97,8 +103,11 @@ func (o *Outbox) add(ctx context.Context, tx Tx, events []Event) ([]Added, error
 		return nil, err
 	}
 	added := make([]Added, 0, len(rows))
-	query := queryStrings(tx)
-	for chunk := range chunks(rows, query != nil) {
+	var query queryFunc
+	if o.traits.returning != "" {
+		query = queryStrings(tx)
+	}
+	for chunk := range chunks(rows, o.traits.maxBytes, query != nil) {
 		some, err := o.write(ctx, tx, query, chunk)
 		if err != nil {
 			return nil, err
@@ -133,12 +142,12 @@ func (o *Outbox) rows(ctx context.Context, events []Event) ([]row, error) {
 // write writes rows with one statement. Without dedup keys it needs no privilege but INSERT.
 func (o *Outbox) write(ctx context.Context, tx Tx, query queryFunc, rows []row) ([]Added, error) {
 	if !deduped(rows) {
-		return execute(ctx, tx, o.insert, rows)
+		return o.execute(ctx, tx, o.insert, rows)
 	}
 	if query == nil {
-		return execute(ctx, tx, o.insert+onConflict, rows)
+		return o.execute(ctx, tx, o.insertNew, rows)
 	}
-	ids, err := query(ctx, o.insert+onConflict+returning, parameter(rows))
+	ids, err := query(ctx, o.insertNew+o.traits.returning, parameter(rows))
 	if err != nil {
 		return nil, err
 	}
@@ -146,12 +155,12 @@ func (o *Outbox) write(ctx context.Context, tx Tx, query queryFunc, rows []row) 
 }
 
 // execute tells by the count of rows written what became of them: all were, or the only one was not.
-func execute(ctx context.Context, tx Tx, statement string, rows []row) ([]Added, error) {
+func (o *Outbox) execute(ctx context.Context, tx Tx, statement string, rows []row) ([]Added, error) {
 	result, err := tx.ExecContext(ctx, statement, parameter(rows))
 	if err != nil {
 		return nil, err
 	}
-	n, err := result.RowsAffected()
+	n, err := o.traits.written(result)
 	if err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ func New(cfg Config) (*Inbox, error) {
 	if cfg.Dialect != postrider.PostgreSQL && cfg.Dialect != postrider.SQLite {
 		mistakes = append(mistakes, fmt.Errorf("Dialect is %q: it must be %q or %q", cfg.Dialect, postrider.PostgreSQL, postrider.SQLite))
 	}
-	table, err := ident.QuoteTable(cfg.Table)
+	table, err := ident.QuoteTable(cfg.Table, `"`)
 	if err != nil {
 		mistakes = append(mistakes, fmt.Errorf("Table %w", err))
 	}

@@ -8,6 +8,8 @@ require (
 )
 
 require (
+	filippo.io/edwards25519 v1.2.0 // indirect
+	github.com/go-sql-driver/mysql v1.10.1 // indirect
 	github.com/nats-io/nkeys v0.4.17 // indirect
 	github.com/nats-io/nuid v1.0.1 // indirect
 	github.com/stretchr/testify v1.12.1 // indirect
@@ -31,6 +33,7 @@ require (
 	github.com/ncruces/go-strftime v1.1.0 // indirect
 	github.com/pierrec/lz4/v4 v4.1.33 // indirect
 	github.com/postrider/postrider/kafka v0.0.0
+	github.com/postrider/postrider/mongo v0.0.0
 	github.com/postrider/postrider/nats v0.0.0
 	github.com/puzpuzpuz/xsync/v3 v3.5.1 // indirect
 	github.com/remyoudompheng/bigfft v0.0.0-20230129092748-24d4a6f8daec // indirect
@@ -61,3 +64,5 @@ replace github.com/postrider/postrider/kafka => ../kafka
 replace github.com/postrider/postrider/nats => ../nats
 
 replace github.com/postrider/postrider/pgx => ../pgx
+
+replace github.com/postrider/postrider/mongo => ../mongo

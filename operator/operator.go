@@ -125,12 +125,13 @@ type Shards struct {
 
 // Relay is one relay process as its heartbeat shows it.
 type Relay struct {
-	ID               string  `json:"id"`
-	Name             string  `json:"name"`
-	Host             string  `json:"host"`
-	Version          string  `json:"version"`
-	HeartbeatSeconds float64 `json:"heartbeat_seconds"` // age of the last heartbeat
-	Shards           int     `json:"shards"`            // leases held
+	ID               string      `json:"id"`
+	Name             string      `json:"name"`
+	Host             string      `json:"host"`
+	Version          string      `json:"version"`
+	Claim            relay.Claim `json:"claim"`             // how it shares the work
+	HeartbeatSeconds float64     `json:"heartbeat_seconds"` // age of the last heartbeat
+	Shards           int         `json:"shards"`            // leases held
 }
 
 // KeyGroup is the backlog of one shard, for the shards in which something waits.

@@ -16,6 +16,8 @@ type Config struct {
 	Sinks  []NamedSink
 	Routes []Route
 
+	Claim Claim // how the relays of one name share the work; default ClaimShard
+
 	Host    string // shown to people; default: the host name
 	Version string // shown to people
 
@@ -31,6 +33,10 @@ type Config struct {
 
 	Retry RetryPolicy // default: 1s, 5s, 30s, 2m, then DEAD, with 20 % jitter
 
+	// VersionGap is how long a key waits for a missing aggregate version, counted by each relay from when it met the gap.
+	// Then the key goes on without it. 0 means that it waits until the version has left. Row claims know no versions.
+	VersionGap time.Duration
+
 	PublishTimeout time.Duration // a Publish call gets this long, less when a lease ends sooner; default 10s, below Lease
 	Grace          time.Duration // a stop waits this long for what is in flight; default 20s
 
@@ -41,6 +47,21 @@ type Config struct {
 	Logger *slog.Logger // default: discards
 	Hooks  Hooks
 }
+
+// Claim says how the relays of one name share the work. All of them must do it in the same way.
+type Claim string
+
+// The ways to share the work.
+const (
+	// ClaimShard leases shards of the keys. The events of a key leave in order.
+	ClaimShard Claim = "shard"
+
+	// ClaimRow claims events one by one, which needs a Store that does so, such as sqlstore's RowClaims. Any relay may
+	// send any event: an event that fails holds up no other, a hot key is spread over all relays, and no order is
+	// promised, nor do aggregate versions wait for each other. What needs order needs ClaimShard. It costs one more
+	// write for each event. Config.Shards has no meaning for it.
+	ClaimRow Claim = "row"
+)
 
 // NamedSink is a sink with the name that routes call it by. The caller closes the sink after Run has returned.
 type NamedSink struct {
@@ -78,6 +99,7 @@ func (c Config) withDefaults() Config {
 	if c.Host == "" {
 		c.Host, _ = os.Hostname() // only shown to people
 	}
+	setDefault(&c.Claim, ClaimShard)
 	setDefault(&c.Shards, defaultShards)
 	setDefault(&c.Lease, defaultLease)
 	setDefault(&c.Batch, defaultBatch)
@@ -123,6 +145,7 @@ func (c Config) validate() error {
 	require(c.Name != "", "Name is missing: relays with one name share the work")
 	require(len(c.Sinks) > 0, "Sinks is empty: there is nowhere to send events")
 	require(len(c.Routes) > 0, "Routes is empty: every event would become DEAD")
+	require(c.Claim == ClaimShard || c.Claim == ClaimRow, "Claim is %q, must be %q or %q", c.Claim, ClaimShard, ClaimRow)
 	require(c.Shards > 0, "Shards is %d, must be above 0", c.Shards)
 	require(c.Lease >= minLease, "Lease is %v, must be at least %v", c.Lease, minLease)
 	require(c.Batch > 0, "Batch is %d, must be above 0", c.Batch)
@@ -131,6 +154,8 @@ func (c Config) validate() error {
 	require(c.MaxInFlightBytes > 0, "MaxInFlightBytes is %d, must be above 0", c.MaxInFlightBytes)
 	require(c.PollMin > 0 && c.PollMin <= c.PollMax, "PollMin (%v) must be above 0 and not above PollMax (%v)", c.PollMin, c.PollMax)
 	require(c.PublishTimeout > 0 && c.PublishTimeout < c.Lease, "PublishTimeout (%v) must be above 0 and below Lease (%v)", c.PublishTimeout, c.Lease)
+	require(c.VersionGap >= 0, "VersionGap is %v, must not be negative", c.VersionGap)
+	require(c.VersionGap == 0 || c.Claim == ClaimShard, "VersionGap is %v, but Claim is %q, which keeps no order: use %q", c.VersionGap, c.Claim, ClaimShard)
 	require(c.Grace > 0, "Grace is %v, must be above 0", c.Grace)
 	require(c.Retention >= 0, "Retention is %v, must not be negative", c.Retention)
 	require(c.CleanEvery > 0 && c.CleanChunk > 0, "CleanEvery (%v) and CleanChunk (%d) must be above 0", c.CleanEvery, c.CleanChunk)

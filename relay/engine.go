@@ -42,11 +42,11 @@ func newEngine(r *Relay, work context.Context) *engine {
 		Relay: r,
 		member: Member{
 			Name: r.cfg.Name, ID: rand.Text(), Host: r.cfg.Host, Version: r.cfg.Version,
-			Shards: r.cfg.Shards, LeaseTTL: r.cfg.Lease,
+			Claim: r.cfg.Claim, Shards: r.cfg.Shards, LeaseTTL: r.cfg.Lease,
 		},
 		leases:      newLeases(r.cfg.Lease),
 		router:      newRouter(r.routes),
-		flight:      newFlight(len(r.cfg.Sinks)),
+		flight:      newFlight(r.cfg.Claim, len(r.cfg.Sinks)),
 		settleQueue: newSettleQueue(),
 		room:        make(chan struct{}, 1),
 		suspicion:   make(chan struct{}, 1),
@@ -133,7 +133,7 @@ func (e *engine) run(ctx context.Context, endWork context.CancelFunc) error {
 	keeping.stop(stopTimeout)
 	e.leave()
 	if !drained {
-		return fmt.Errorf("stopped with %d events in flight after the grace period of %v: they stay PENDING and may be sent twice", e.flight.count(), e.cfg.Grace)
+		return fmt.Errorf("stopped with %d events in flight after the grace period of %v: they are not settled and may be sent twice", e.flight.count(), e.cfg.Grace)
 	}
 	return nil
 }

@@ -10,12 +10,15 @@ import (
 
 // flight holds every event between its read and its settle, in one lane for each sink and key.
 //
+// With ClaimRow every event has a lane of its own.
+//
 // A lane sends its events in sequence: what is being sent must be acknowledged before the lane's next events
 // follow. A lane whose event became DEAD waits until that is settled. A lane whose event is to be retried drops
 // its later events and refuses new ones until the retry is settled: from then on the store's read keeps the key's
 // later events back.
 type flight struct {
 	mu      sync.Mutex
+	claim   Claim
 	events  map[string]*flying
 	lanes   map[laneKey]*lane
 	queues  []sinkQueue // by index of the sink
@@ -30,7 +33,7 @@ type flight struct {
 
 type laneKey struct {
 	sink int
-	key  string
+	key  string // with ClaimRow the event's id
 }
 
 type laneState uint8
@@ -66,8 +69,9 @@ type sinkQueue struct {
 	kick     chan struct{} // has a token when there may be something to take
 }
 
-func newFlight(sinks int) *flight {
+func newFlight(claim Claim, sinks int) *flight {
 	f := &flight{
+		claim:   claim,
 		events:  make(map[string]*flying),
 		lanes:   make(map[laneKey]*lane),
 		queues:  make([]sinkQueue, sinks),
@@ -119,7 +123,7 @@ func (f *flight) plan(maxEvents, maxBytes int) (room, bool) {
 		r.inFlight = append(r.inFlight, id)
 	}
 	for key, l := range f.lanes {
-		if l.state == laneShut || len(l.waiting) >= laneCap(maxEvents) {
+		if f.claim == ClaimShard && (l.state == laneShut || len(l.waiting) >= laneCap(maxEvents)) {
 			r.skipKeys = append(r.skipKeys, key.key)
 		}
 	}
@@ -150,7 +154,7 @@ func (f *flight) admitOne(e *flying, laneCap int) bool {
 	if _, known := f.events[e.event.ID]; known {
 		return false
 	}
-	l := f.laneFor(laneKey{e.route.sink, e.event.AggregateID})
+	l := f.laneFor(f.laneKeyOf(e))
 	if l.state == laneShut || len(l.waiting) >= laneCap {
 		return false
 	}
@@ -159,6 +163,13 @@ func (f *flight) admitOne(e *flying, laneCap int) bool {
 	f.add(e)
 	f.enqueue(l)
 	return true
+}
+
+func (f *flight) laneKeyOf(e *flying) laneKey {
+	if f.claim == ClaimRow {
+		return laneKey{e.route.sink, e.event.ID}
+	}
+	return laneKey{e.route.sink, e.event.AggregateID}
 }
 
 func (f *flight) laneFor(key laneKey) *lane {
@@ -292,6 +303,20 @@ func (f *flight) bury(e *flying) bool {
 	if _, known := f.events[e.event.ID]; known {
 		return false
 	}
+	f.add(e)
+	return true
+}
+
+// hold takes in an event that is to wait in the store and keeps its lane shut until that is settled: the caller settles
+// it. It takes no event while earlier ones of its lane are in flight, since it waits for one of them, perhaps.
+func (f *flight) hold(e *flying) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	l := f.laneFor(f.laneKeyOf(e))
+	if _, known := f.events[e.event.ID]; known || l.state != laneIdle || len(l.waiting) > 0 {
+		return false
+	}
+	l.state, e.lane = laneShut, l
 	f.add(e)
 	return true
 }

@@ -11,7 +11,8 @@ type Hooks struct {
 	Published func(sink string, outcomes map[Class]int, took time.Duration)
 	// Delivered is called for each event that the sink acknowledged; age is the time since created_at.
 	Delivered func(sink string, age time.Duration)
-	// Settled is called after each settle with what was written and what was lost to another owner.
+	// Settled is called after each settle with what was written and what was lost to another owner: with ClaimRow, the lost
+	// claims.
 	Settled func(written, lost int, took time.Duration)
 	// Dead is called for each event that became DEAD.
 	Dead func(sink string, event *Event, reason string)

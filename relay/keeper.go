@@ -109,8 +109,12 @@ func (e *engine) loseLeases(lost []int) {
 	if len(lost) == 0 {
 		return
 	}
-	e.log.Warn("leases lost: other relays took these shards because this one did not renew them in time; outcomes that are still on their way change nothing",
-		"shards", lost)
+	if e.cfg.Claim == ClaimRow {
+		e.log.Warn("claims lost: other relays took events because this one did not renew its claims in time; what was not sent yet is given back")
+	} else {
+		e.log.Warn("leases lost: other relays took these shards because this one did not renew them in time; outcomes that are still on their way change nothing",
+			"shards", lost)
+	}
 	for _, shard := range lost {
 		e.cfg.Hooks.leaseLost(shard)
 	}

@@ -24,9 +24,11 @@ type memory struct {
 	err    error                // every call fails with it
 	lag    time.Duration        // every call takes this long
 	late   func() time.Duration // a read's answer takes this long after its snapshot; nil means no time
+	left   map[string]int64     // highest version that has left, by key
 }
 
 type row struct {
+	claim  claim
 	event  relay.Event
 	state  postrider.State
 	added  time.Time
@@ -46,7 +48,7 @@ type shardRow struct {
 const testShards = 4
 
 func newMemory() *memory {
-	return &memory{shards: make([]shardRow, testShards), beats: make(map[string]time.Time)}
+	return &memory{shards: make([]shardRow, testShards), beats: make(map[string]time.Time), left: make(map[string]int64)}
 }
 
 // add commits an event of a key and returns its id.
@@ -54,6 +56,40 @@ func (m *memory) add(key, eventType string) string {
 	id, commit := m.begin(key, eventType)
 	commit()
 	return id
+}
+
+// addVersion commits an event with a version of the aggregate that the key names.
+func (m *memory) addVersion(key, eventType string, version int64) string {
+	id, commit := m.begin(key, eventType)
+	m.mu.Lock()
+	m.rows[len(m.rows)-1].event.AggregateVersion = &version
+	m.mu.Unlock()
+	commit()
+	return id
+}
+
+// after returns the version that must leave before the row.
+func (m *memory) after(r *row) *int64 {
+	if r.event.AggregateVersion == nil {
+		return nil
+	}
+	before := *r.event.AggregateVersion - 1
+	left, any := m.left[r.event.AggregateID]
+	lower := false
+	for _, other := range m.rows {
+		v := other.event.AggregateVersion
+		if v == nil || !other.seen || other.state != postrider.StatePending || other.event.AggregateID != r.event.AggregateID {
+			continue
+		}
+		if *v == before && slices.Index(m.rows, other) < slices.Index(m.rows, r) {
+			return nil
+		}
+		lower = lower || *v <= before
+	}
+	if before <= left || !any && !lower {
+		return nil
+	}
+	return &before
 }
 
 // begin adds an event in a transaction that commit ends.
@@ -213,16 +249,16 @@ func (m *memory) Read(ctx context.Context, req relay.ReadRequest) ([]relay.Event
 func (m *memory) snapshot(req relay.ReadRequest) []relay.Event {
 	var events []relay.Event
 	perShard := make(map[int]int)
-	waiting := make(map[string]bool)
+	waiting := make(map[string]*row) // the first that failed of each key
 	shards, inFlight, skipKeys := set(req.Shards), set(req.InFlight), set(req.SkipKeys)
 	bytes := 0
 	for _, r := range m.rows {
 		e := r.event
-		if !r.seen || r.state != postrider.StatePending || waiting[e.AggregateID] {
+		if !r.seen || r.state != postrider.StatePending || waiting[e.AggregateID] != nil && !lower(r, waiting[e.AggregateID]) {
 			continue
 		}
-		if r.failed {
-			waiting[e.AggregateID] = true
+		if r.failed && waiting[e.AggregateID] == nil {
+			waiting[e.AggregateID] = r
 		}
 		if time.Now().Before(r.due) || !shards[e.Shard] || inFlight[e.ID] || skipKeys[e.AggregateID] ||
 			slices.Contains(req.Skip, e.Kind()) {
@@ -233,10 +269,16 @@ func (m *memory) snapshot(req relay.ReadRequest) []relay.Event {
 		}
 		perShard[e.Shard]++
 		bytes += e.Size()
-		e.RetryCount = r.event.RetryCount
+		e.RetryCount, e.After = r.event.RetryCount, m.after(r)
 		events = append(events, e)
 	}
 	return events
+}
+
+// lower says whether r has a lower version than other.
+func lower(r, other *row) bool {
+	v, w := r.event.AggregateVersion, other.event.AggregateVersion
+	return v != nil && w != nil && *v < *w
 }
 
 func set[T comparable](values []T) map[T]bool {
@@ -260,6 +302,9 @@ func (m *memory) Settle(ctx context.Context, who relay.Member, settlements []rel
 			continue
 		}
 		r.state, r.to, r.reason = s.State, s.PublishedTo, s.Error
+		if v := r.event.AggregateVersion; v != nil && r.state != postrider.StatePending {
+			m.left[r.event.AggregateID] = max(*v, m.left[r.event.AggregateID])
+		}
 		r.event.RetryCount, r.due, r.failed = s.RetryCount, time.Now().Add(s.RetryAfter), true
 		written = append(written, s.ID)
 	}

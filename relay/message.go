@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Names of the headers that every message carries (design.md, "What consumers see").
+// Names of the headers of the style HeadersPostrider.
 const (
 	HeaderEventID          = "X-Event-Id"
 	HeaderIdempotencyKey   = "X-Idempotency-Key"
@@ -22,14 +22,49 @@ const (
 // traceHeaders go before an event's other headers.
 var traceHeaders = []string{"traceparent", "tracestate"}
 
-// newMessage makes the message that a sink sends for an event.
-func newMessage(e *Event, topic string) Message {
-	return Message{EventID: e.EventID, Key: e.AggregateID, Topic: topic, Headers: headersOf(e), Payload: e.Payload}
+// Names of the headers of the style HeadersDebezium.
+const (
+	HeaderDebeziumID        = "id"
+	HeaderDebeziumEventType = "eventType"
+)
+
+// HeaderStyle is a layout of message headers.
+type HeaderStyle string
+
+// The layouts of message headers. In each of them the event's own headers follow, the trace context first.
+const (
+	// HeadersPostrider is the layout of the Header constants, X-Event-Id and so on.
+	HeadersPostrider HeaderStyle = "postrider"
+
+	// HeadersDebezium is that of Debezium's outbox event router: id is the event id, eventType the event type.
+	HeadersDebezium HeaderStyle = "debezium"
+)
+
+// message makes the message that a sink sends for an event of the route.
+func (r *route) message(e *Event) Message {
+	return Message{EventID: e.EventID, Key: e.AggregateID, Topic: r.topic(e), Headers: headersOf(e, r.Headers), Payload: e.Payload}
 }
 
-// headersOf gives the relay's own headers first; a header of the event never overrides one of them.
-func headersOf(e *Event) []Header {
+// headersOf gives the headers of the style first; a header of the event never overrides one of them.
+func headersOf(e *Event, style HeaderStyle) []Header {
 	headers := make([]Header, 0, 8+len(e.Headers))
+	if style == HeadersDebezium {
+		headers = append(headers, Header{HeaderDebeziumID, e.EventID}, Header{HeaderDebeziumEventType, e.EventType})
+	} else {
+		headers = appendPostriderHeaders(headers, e)
+	}
+	if len(e.Headers) == 0 {
+		return headers
+	}
+	for _, name := range ownHeaderNames(e) {
+		if !hasHeader(headers, name) {
+			headers = append(headers, Header{name, e.Headers[name]})
+		}
+	}
+	return headers
+}
+
+func appendPostriderHeaders(headers []Header, e *Event) []Header {
 	headers = append(headers,
 		Header{HeaderEventID, e.EventID},
 		Header{HeaderIdempotencyKey, e.EventID},
@@ -41,16 +76,7 @@ func headersOf(e *Event) []Header {
 	if e.AggregateVersion != nil {
 		headers = append(headers, Header{HeaderAggregateVersion, strconv.FormatInt(*e.AggregateVersion, 10)})
 	}
-	headers = append(headers, Header{HeaderContentType, e.ContentType})
-	if len(e.Headers) == 0 {
-		return headers
-	}
-	for _, name := range ownHeaderNames(e) {
-		if !hasHeader(headers, name) {
-			headers = append(headers, Header{name, e.Headers[name]})
-		}
-	}
-	return headers
+	return append(headers, Header{HeaderContentType, e.ContentType})
 }
 
 func ownHeaderNames(e *Event) []string {

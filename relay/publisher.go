@@ -70,7 +70,7 @@ func (e *engine) publish(d *destination, batch []*flying) {
 	defer e.sending.Add(-1)
 	messages := make([]Message, len(batch))
 	for i, f := range batch {
-		messages[i] = newMessage(&f.event, f.route.topic(&f.event))
+		messages[i] = f.route.message(&f.event)
 	}
 	// Not derived from the context of Run: a stop lets what is being sent come to its end. The grace period cancels
 	// e.work.

@@ -18,6 +18,7 @@ type reader struct {
 	engine  *engine
 	turn    int // which shard comes first, so that none is always last
 	stretch int // how many times its equal part one shard may bring; adapts to uneven shards
+	gaps    *gaps
 }
 
 // readOutcome says how a read went, for the pace of the next one.
@@ -32,7 +33,7 @@ const (
 
 // readEvents keeps the flight filled until ctx ends.
 func (e *engine) readEvents(ctx context.Context) {
-	rd := &reader{engine: e, stretch: 1}
+	rd := &reader{engine: e, stretch: 1, gaps: newGaps(e.cfg.VersionGap)}
 	idle, failures := e.cfg.PollMin, 0
 	for ctx.Err() == nil {
 		outcome, err := rd.read(ctx)
@@ -101,7 +102,7 @@ func (rd *reader) read(ctx context.Context) (readOutcome, error) {
 	}
 	req := rd.request(held, space)
 	events, err := rd.fetch(ctx, req)
-	kept := e.admit(events, held, e.shutSinks(space.full))
+	kept := rd.admit(events, held, e.shutSinks(space.full))
 	if err != nil {
 		return readNone, err
 	}
@@ -170,16 +171,18 @@ func (rd *reader) judge(req ReadRequest, events []Event, kept int) readOutcome {
 }
 
 // admit routes what a read brought and takes it into flight. Events without a route and malformed ones are settled
-// as DEAD at once.
-func (e *engine) admit(events []Event, held []Lease, shut map[int]bool) int {
+// as DEAD at once, and events before which a version is missing as waiting; the later ones of their keys come again.
+func (rd *reader) admit(events []Event, held []Lease, shut map[int]bool) int {
+	e := rd.engine
 	leaseOf := make(map[int]Lease, len(held))
 	for _, l := range held {
 		leaseOf[l.Shard] = l
 	}
-	var sendable, hopeless []*flying
+	var sendable, waiting, hopeless []*flying
+	heldKeys := make(map[string]bool)
 	for i := range events {
 		f := &flying{event: events[i], lease: leaseOf[events[i].Shard], readAt: time.Now()}
-		if !e.leases.holds(f.lease) {
+		if !e.leases.holds(f.lease) || heldKeys[f.event.AggregateID] {
 			continue
 		}
 		f.route = e.router.find(f.event.Kind())
@@ -188,6 +191,9 @@ func (e *engine) admit(events []Event, held []Lease, shut map[int]bool) int {
 			hopeless = append(hopeless, e.dead(f, f.event.Malformed))
 		case f.route == nil:
 			hopeless = append(hopeless, e.dead(f, errNoRoute))
+		case rd.waits(f):
+			waiting = append(waiting, f)
+			heldKeys[f.event.AggregateID] = true
 		case shut[f.route.sink]:
 			// Its kind was not known when the read was planned; the next read skips it.
 		default:
@@ -195,6 +201,11 @@ func (e *engine) admit(events []Event, held []Lease, shut map[int]bool) int {
 		}
 	}
 	kept := e.flight.admit(sendable, e.cfg.MaxInFlight)
+	for _, f := range waiting {
+		if e.flight.hold(f) {
+			e.settleQueue.add(f)
+		}
+	}
 	for _, f := range hopeless {
 		if e.flight.bury(f) {
 			e.settleQueue.add(f)
@@ -202,6 +213,22 @@ func (e *engine) admit(events []Event, held []Lease, shut map[int]bool) int {
 		}
 	}
 	return kept
+}
+
+// waits decides the settlement of an event that must wait because a version before it is missing.
+func (rd *reader) waits(f *flying) bool {
+	held, first := rd.gaps.holds(&f.event, f.readAt)
+	switch {
+	case held:
+		f.settlement = rd.gaps.settlement(f, f.readAt)
+		if first {
+			rd.engine.log.Warn("a version is missing: the key waits for it", "event_id", f.event.EventID, "reason", f.settlement.Error)
+		}
+	case f.event.After != nil:
+		rd.engine.log.Warn("a version is still missing: the key goes on without it",
+			"event_id", f.event.EventID, "key", f.event.AggregateID, "missing", *f.event.After, "after", rd.gaps.bound)
+	}
+	return held
 }
 
 // dead decides the settlement of an event that cannot be sent at all.

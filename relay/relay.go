@@ -54,8 +54,8 @@ func Run(ctx context.Context, cfg Config) error {
 
 // Run publishes events until ctx ends, then stops in order and returns nil; it returns an error when events were
 // still in flight at the end of the grace period. It blocks. While the database or a sink cannot be reached it
-// keeps trying; it returns early only for what waiting cannot mend: *ShardCountError, *NameConflictError and
-// ErrSchema at its start. A Relay runs once at a time.
+// keeps trying; it returns early only for what waiting cannot mend: *ShardCountError, *NameConflictError,
+// *ClaimConflictError and ErrSchema at its start. A Relay runs once at a time.
 func (r *Relay) Run(ctx context.Context) error {
 	if !r.running.CompareAndSwap(false, true) {
 		return errors.New("the relay is running already")
@@ -95,10 +95,11 @@ func (e *engine) enter(ctx context.Context) error {
 		e.health.note(loopLease, err)
 		var shards *ShardCountError
 		var name *NameConflictError
+		var claim *ClaimConflictError
 		switch {
 		case err == nil, ctx.Err() != nil:
 			return nil
-		case errors.Is(err, ErrSchema), errors.As(err, &shards), errors.As(err, &name):
+		case errors.Is(err, ErrSchema), errors.As(err, &shards), errors.As(err, &name), errors.As(err, &claim):
 			return err
 		}
 		if !sleep(ctx, pause(failures, loopFirstPause, loopMaxPause)) {

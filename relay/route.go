@@ -20,8 +20,9 @@ type Route struct {
 	Sink          string // name of the sink
 	// Topic is a template: {aggregate_type}, {event_type} and {aggregate_id} stand for the event's values. Empty
 	// means DefaultTopic. An event with a topic of its own goes there instead.
-	Topic string
-	Retry *RetryPolicy // nil means Config.Retry
+	Topic   string
+	Headers HeaderStyle  // default HeadersPostrider
+	Retry   *RetryPolicy // nil means Config.Retry
 }
 
 // DefaultTopic is the topic template of a route without one.
@@ -58,12 +59,14 @@ func resolveRoute(r Route, sinks map[string]int, fallback RetryPolicy) (*route, 
 	if !ok {
 		problems = append(problems, fmt.Errorf("unknown sink %q", r.Sink))
 	}
-	if r.Topic == "" {
-		r.Topic = DefaultTopic
-	}
+	setDefault(&r.Topic, DefaultTopic)
 	pieces, err := parseTopic(r.Topic)
 	if err != nil {
 		problems = append(problems, err)
+	}
+	setDefault(&r.Headers, HeadersPostrider)
+	if r.Headers != HeadersPostrider && r.Headers != HeadersDebezium {
+		problems = append(problems, fmt.Errorf("header style %q, must be %q or %q", r.Headers, HeadersPostrider, HeadersDebezium))
 	}
 	resolved := &route{Route: r, sink: sink, retry: fallback, pieces: pieces}
 	if r.Retry != nil {

@@ -2,6 +2,7 @@ package relay
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -59,5 +60,12 @@ func TestInventedKindsTakeBoundedMemory(t *testing.T) {
 	}
 	if len(r.known) > maxKnownKinds {
 		t.Errorf("%d kinds are remembered", len(r.known))
+	}
+}
+
+func TestUnknownHeaderStyleIsRefused(t *testing.T) {
+	_, err := resolveRoute(Route{Sink: "main", Headers: "cloudevents"}, map[string]int{"main": 0}, DefaultRetry())
+	if err == nil || !strings.Contains(err.Error(), `header style "cloudevents"`) {
+		t.Errorf("got %v", err)
 	}
 }

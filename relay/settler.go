@@ -130,6 +130,11 @@ func (e *engine) fence(events []*flying, written map[string]bool) {
 	if len(fenced) == 0 {
 		return
 	}
+	if e.cfg.Claim == ClaimRow { // the claims of other events say nothing about one that was lost
+		e.log.Warn("lost claims: outcomes were not written because the claims of their events ran out before",
+			"events", len(fenced), "event_ids", sample)
+		return
+	}
 	e.suspect(fenced)
 	e.log.Warn("fenced: outcomes were not written because another relay owns their shards, or the events were settled before",
 		"events", len(fenced), "event_ids", sample)

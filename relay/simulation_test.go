@@ -19,11 +19,16 @@ import (
 
 // TestSimulation lets several relays work on one outbox while the sink refuses, delays and loses connections, the
 // database goes away, and relays are started, stopped and killed, all by chance. Whatever happens, every event ends
-// PUBLISHED or DEAD, and first deliveries of a key are in order. A failing seed can be repeated alone.
-func TestSimulation(t *testing.T) {
-	for seed := range uint64(25) {
+// PUBLISHED or DEAD, and first deliveries of a key are in order when shards are leased. A failing seed can be repeated
+// alone.
+func TestSimulation(t *testing.T) { simulate(t, relay.ClaimShard, 25) }
+
+func TestSimulationOfRowClaims(t *testing.T) { simulate(t, relay.ClaimRow, 15) }
+
+func simulate(t *testing.T, claim relay.Claim, seeds uint64) {
+	for seed := range seeds {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { newWorld(seed).run(t) })
+			synctest.Test(t, func(t *testing.T) { newWorld(claim, seed).run(t) })
 		})
 	}
 }
@@ -35,6 +40,7 @@ const (
 
 // world is one simulated installation.
 type world struct {
+	claim  relay.Claim
 	chance *dice
 	memory *memory
 	broker *broker
@@ -55,11 +61,11 @@ func (d *dice) below(n int) int {
 
 func (d *dice) upTo(most time.Duration) time.Duration { return time.Duration(d.below(int(most) + 1)) }
 
-func newWorld(seed uint64) *world {
+func newWorld(claim relay.Claim, seed uint64) *world {
 	chance := &dice{rnd: rand.New(rand.NewPCG(seed, 1))}
 	m := newMemory()
 	m.late = func() time.Duration { return chance.upTo(20 * time.Millisecond) }
-	return &world{chance: chance, memory: m, broker: &broker{chance: chance}}
+	return &world{claim: claim, chance: chance, memory: m, broker: &broker{chance: chance}}
 }
 
 func (w *world) run(t *testing.T) {
@@ -76,12 +82,28 @@ func (w *world) run(t *testing.T) {
 	operators.Wait()
 
 	w.broker.peace.Store(true)
-	_, stop := start(t, setup(w.memory, &link{broker: w.broker}))
-	await(t, "nothing is pending", func() bool { return w.memory.count(postrider.StatePending) == 0 })
+	_, stop := start(t, w.config(&link{Store: w.store(), broker: w.broker}))
+	await(t, "nothing is pending", func() bool {
+		return w.memory.count(postrider.StatePending)+w.memory.count(postrider.StateProcessing) == 0
+	})
 	if err := stop(); err != nil {
 		t.Error(err)
 	}
 	w.check(t)
+}
+
+// store is what one relay has of the database.
+func (w *world) store() relay.Store {
+	if w.claim == relay.ClaimRow {
+		return newClaiming(w.memory)
+	}
+	return w.memory
+}
+
+func (w *world) config(l *link) relay.Config {
+	cfg := setup(w.memory, l)
+	cfg.Store, cfg.Claim = l, w.claim
+	return cfg
 }
 
 // produce commits events of one key, one transaction after the other, some of them slowly.
@@ -101,9 +123,9 @@ func (w *world) runRelays(ctx context.Context, t *testing.T) {
 	for range 3 {
 		slots.Go(func() {
 			for ctx.Err() == nil {
-				l := &link{memory: w.memory, broker: w.broker}
-				cfg := setup(w.memory, l)
-				cfg.Store, cfg.Batch = l, 1+w.chance.below(50)
+				cfg := w.config(&link{Store: w.store(), broker: w.broker})
+				l := cfg.Store.(*link)
+				cfg.Batch = 1 + w.chance.below(50)
 				cfg.Lease, cfg.PublishTimeout = 3*time.Second, time.Second
 				_, stop := start(t, cfg)
 				time.Sleep(w.chance.upTo(time.Minute))
@@ -143,6 +165,10 @@ func (w *world) check(t *testing.T) {
 			default:
 				t.Errorf("event %s of %s ended %s", id, key(k), r.state)
 			}
+		}
+		if w.claim == relay.ClaimRow {
+			slices.Sort(want)
+			slices.Sort(first[key(k)])
 		}
 		if !slices.Equal(first[key(k)], want) {
 			t.Errorf("%s: first deliveries %v, want %v", key(k), first[key(k)], want)
@@ -228,7 +254,7 @@ func (b *broker) keep(m relay.Message) {
 // link is how one relay process reaches the database and the broker. A dead process reaches neither, and what it
 // was waiting for never comes.
 type link struct {
-	*memory
+	relay.Store
 	broker *broker
 	dead   atomic.Bool
 }
@@ -248,40 +274,40 @@ func (l *link) Renew(ctx context.Context, beat relay.Heartbeat, held []relay.Lea
 	if l.dead.Load() {
 		return relay.LeaseTable{}, errKilled
 	}
-	return l.memory.Renew(ctx, beat, held)
+	return l.Store.Renew(ctx, beat, held)
 }
 
 func (l *link) Acquire(ctx context.Context, m relay.Member, seen []relay.Lease) ([]relay.Lease, error) {
 	if l.dead.Load() {
 		return nil, errKilled
 	}
-	return l.memory.Acquire(ctx, m, seen)
+	return l.Store.Acquire(ctx, m, seen)
 }
 
 func (l *link) Release(ctx context.Context, m relay.Member, held []relay.Lease) error {
 	if l.dead.Load() {
 		return errKilled
 	}
-	return l.memory.Release(ctx, m, held)
+	return l.Store.Release(ctx, m, held)
 }
 
 func (l *link) Leave(ctx context.Context, m relay.Member) error {
 	if l.dead.Load() {
 		return errKilled
 	}
-	return l.memory.Leave(ctx, m)
+	return l.Store.Leave(ctx, m)
 }
 
 func (l *link) Read(ctx context.Context, req relay.ReadRequest) ([]relay.Event, error) {
 	if l.dead.Load() {
 		return nil, errKilled
 	}
-	return l.memory.Read(ctx, req)
+	return l.Store.Read(ctx, req)
 }
 
 func (l *link) Settle(ctx context.Context, m relay.Member, s []relay.Settlement) ([]string, error) {
 	if l.dead.Load() {
 		return nil, errKilled
 	}
-	return l.memory.Settle(ctx, m, s)
+	return l.Store.Settle(ctx, m, s)
 }

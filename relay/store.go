@@ -18,7 +18,8 @@ type Store interface {
 	// Renew records the heartbeat, prolongs those of the held leases that are still ours (same owner, same
 	// epoch) and returns the whole lease table of the relay name as it stands afterwards. Missing shard rows
 	// are created. A relay name that already has another number of shards is refused with a *ShardCountError;
-	// a table that a live relay of another name works on, with a *NameConflictError.
+	// a table that a live relay of another name works on, with a *NameConflictError; one that a live relay works on
+	// which shares the work in another way, with a *ClaimConflictError.
 	Renew(ctx context.Context, beat Heartbeat, held []Lease) (LeaseTable, error)
 
 	// Acquire takes shards that are free or whose lease ran out. seen holds each shard with the epoch at which
@@ -39,6 +40,8 @@ type Store interface {
 	// the statement or transaction that writes it; one that proves neither changes nothing. The ids that were
 	// written come back; an id that is missing was lost to another owner or had left PENDING. With an error, the
 	// ids that were written before it come back, and of the others nothing is known.
+	//
+	// It records the versions that have left: those of events that are PUBLISHED or DEAD.
 	Settle(ctx context.Context, m Member, settlements []Settlement) (settled []string, err error)
 
 	// Clean deletes up to limit old published events. See CleanRequest.
@@ -54,6 +57,7 @@ type Member struct {
 	ID       string        // unique for each run of each process
 	Host     string        // where it runs, for people
 	Version  string        // its build, for people
+	Claim    Claim         // how the members of the name share the work
 	Shards   int           // how many shards the name has
 	LeaseTTL time.Duration // how long a lease lasts after each renewal
 }
@@ -93,7 +97,8 @@ type LeaseTable struct {
 }
 
 // ReadRequest says which events a read may return: PENDING, due by the database's clock, in one of Shards, not
-// in InFlight, of none of the Skip kinds, of none of the SkipKeys, and of a key that has no earlier event waiting for a retry.
+// in InFlight, of none of the Skip kinds, of none of the SkipKeys, and of a key that has no earlier event waiting for a retry
+// (other than a higher version of the same aggregate).
 //
 // A read looks at each shard from its lowest PENDING id in one snapshot. It never continues from the last id that it
 // saw: a lower id can commit after a higher one. A store may start higher where it can prove that nothing lower waits
@@ -116,6 +121,10 @@ type Kind struct {
 }
 
 // Event is one row of the outbox as the relay reads it.
+//
+// The versions of one aggregate leave in order and without a gap: After is the version before the event's own, unless
+// that or a higher one has left (it was published, or is DEAD), or it waits earlier in the outbox. Of an aggregate of
+// which nothing has left yet, the lowest version that waits needs none before it.
 type Event struct {
 	ID               string // the row's identity in its table, opaque to the relay
 	EventID          string // the identity that sinks and consumers see
@@ -124,6 +133,7 @@ type Event struct {
 	AggregateID      string // the key
 	EventType        string
 	AggregateVersion *int64 // nil when not set
+	After            *int64 // the version that must leave first, and has not; nil when the event may leave now
 	Topic            string // empty when the route decides
 	Payload          []byte
 	ContentType      string
@@ -160,6 +170,7 @@ type Settlement struct {
 	PublishedTo string        // StatePublished: broker coordinates
 	RetryCount  int           // StatePending and StateDead: the new count
 	RetryAfter  time.Duration // StatePending: due this long after the database's now
+	Held        bool          // StatePending: nothing was tried, the event waits for another one; not kept as an attempt
 	Error       string        // StatePending and StateDead: what went wrong; the store cuts and cleans it to fit
 }
 
@@ -211,6 +222,20 @@ type NameConflictError struct {
 func (e *NameConflictError) Error() string {
 	return fmt.Sprintf("outbox table %s is served by live relays named %q; relay %q would publish every event again: give all relays of a table one relay.name",
 		e.Table, e.Other, e.Name)
+}
+
+// ClaimConflictError says that a relay would share the work in another way than what is at work on the outbox table.
+// They do not respect each other's leases and claims: both would publish every event.
+type ClaimConflictError struct {
+	Name  string // the relay name that was refused
+	Claim Claim  // how it would share the work
+	Other Claim  // how the table's live relays, or the store that it was given, share it
+	Table string
+}
+
+func (e *ClaimConflictError) Error() string {
+	return fmt.Sprintf("relay %q has claim: %s, but outbox table %s is served with claim: %s, and events would be published twice: set relay.claim to %s, or stop all relays of the table before you change it",
+		e.Name, e.Claim, e.Table, e.Other, e.Other)
 }
 
 // ErrSchema says that the tables are missing, older or newer than this version, or shaped differently. Errors of

@@ -9,10 +9,14 @@ import (
 
 // Clean implements relay.Store. It walks the table in the order of the primary key. Beside published events it
 // deletes discarded ones, once the decision to discard them is older than the retention, and with each event its
-// attempts.
+// attempts. At the end of a walk over a mapped table it deletes the side rows of events that are gone.
 func (s *Store) Clean(ctx context.Context, req relay.CleanRequest) (relay.CleanResult, error) {
 	const op = "clean"
-	after, err := walkFrom(req.After)
+	ids, err := s.ids(ctx, op)
+	if err != nil {
+		return relay.CleanResult{}, err
+	}
+	after, err := ids.after(req.After)
 	if err != nil {
 		return relay.CleanResult{}, s.fail(op, err)
 	}
@@ -26,16 +30,16 @@ func (s *Store) Clean(ctx context.Context, req relay.CleanRequest) (relay.CleanR
 	if err := s.run(ctx, op, "clean", into(&deleted, scanValue[string]), after, req.Limit, c.cutoff); err != nil {
 		return relay.CleanResult{}, err
 	}
-	return relay.CleanResult{
-		Deleted: len(deleted),
-		Last:    formatID(c.last),
-		Done:    c.rows < req.Limit || !c.old,
-	}, nil
+	result := relay.CleanResult{Deleted: len(deleted), Last: c.last, Done: c.rows < req.Limit || !c.old}
+	if result.Done && s.mapping != nil {
+		return result, s.run(ctx, op, "tidy", nil)
+	}
+	return result, nil
 }
 
 // chunk is the part of the table that one Clean looks at.
 type chunk struct {
-	last   int64
+	last   string
 	rows   int
 	old    bool   // its last row was created before the cutoff, so that more to delete can lie behind it
 	cutoff string // in the database's own words

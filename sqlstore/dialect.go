@@ -1,60 +1,106 @@
 package sqlstore
 
 import (
+	"database/sql"
 	"embed"
 	"errors"
 	"io/fs"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/postrider/postrider/relay"
 )
 
-//go:embed postgres sqlite
+//go:embed postgres sqlite mysql
 var files embed.FS
 
 // Dialect is what a Store needs to know of a database beside its .sql files.
 type Dialect struct {
-	name        string // its folder of .sql files
-	schemas     bool   // tables can be qualified by a schema
-	mark        string // what stands before the number of a statement's parameter
+	name        string            // its folder of .sql files
+	schemas     bool              // tables can be qualified by a schema
+	quote       string            // stands around names
+	mark        string            // what stands before the number of a statement's parameter
+	positional  bool              // the driver takes ? for every parameter, in the order in which they stand
+	words       map[string]string // more {tokens} of its .sql files
 	payload     map[Payload]payloadColumn
-	createIndex string            // the words after CREATE that do not keep producers waiting
-	classify    func(error) error // the cause that an error of the driver stands for, or nil
+	indexes     func(migration string) map[string]string // the statements that create its indexes, by name
+	isolation   sql.IsolationLevel                       // of transactions
+	beforeWrite string                                   // is executed before a writing statement that commits by itself
+	stepwise    bool                                     // every statement of a migration commits by itself
+	phrases     func(json string) phrases                // for mapped tables; nil when there can be none
+	classify    func(error) error                        // the cause that an error of the driver stands for, or nil
 }
 
 // payloadColumn is the type of a payload column, and the constraint on it where the type checks nothing.
 type payloadColumn struct{ kind, check string }
 
+// createdIndexes finds the CREATE INDEX statements of a migration. words stand for INDEX where producers are at work.
+func createdIndexes(migration, words string) map[string]string {
+	statements := make(map[string]string)
+	for _, found := range createIndex.FindAllStringSubmatch(migration, -1) {
+		statements[found[2]] = strings.Replace(found[0], "INDEX", words, 1)
+	}
+	return statements
+}
+
+var createIndex = regexp.MustCompile(`CREATE (UNIQUE )?INDEX "([^"]+)" [^;]+;`)
+
 // Postgres is PostgreSQL 13 or newer, through any driver whose errors have SQLState() string, such as pgx.
 var Postgres = Dialect{
 	name:    "postgres",
 	schemas: true,
+	quote:   `"`,
 	mark:    "$",
 	payload: map[Payload]payloadColumn{
 		PayloadJSON:   {kind: "json"},
 		PayloadBinary: {kind: "bytea"},
 	},
-	createIndex: "INDEX CONCURRENTLY",
-	classify:    classifyState,
+	indexes:  func(migration string) map[string]string { return createdIndexes(migration, "INDEX CONCURRENTLY") },
+	phrases:  func(json string) phrases { return postgresPhrases{json} },
+	classify: classifyState,
 }
 
 // SQLite is SQLite 3.38 or newer. See SQLiteDSN for how it is to be opened.
 var SQLite = Dialect{
-	name: "sqlite",
-	mark: "?",
+	name:  "sqlite",
+	quote: `"`,
+	mark:  "?",
 	payload: map[Payload]payloadColumn{
 		PayloadJSON:   {kind: "text", check: "CONSTRAINT payload_is_json_text CHECK (typeof(payload) = 'text' AND json_valid(payload))"},
 		PayloadBinary: {kind: "blob"},
 	},
-	createIndex: "INDEX",
-	classify:    classifySQLite,
+	indexes:  func(migration string) map[string]string { return createdIndexes(migration, "INDEX") },
+	classify: classifySQLite,
 }
 
 // String returns the name of the database.
 func (d Dialect) String() string { return d.name }
 
 func (d Dialect) parameter(n int) string { return d.mark + strconv.Itoa(n) }
+
+func (d Dialect) quoteName(parts ...string) string {
+	return strings.ReplaceAll(quoteName(parts...), `"`, d.quote)
+}
+
+// bind returns a statement and those of the arguments that it takes, as the driver wants them: settings take none.
+func (d Dialect) bind(statement string, args []any) (string, []any) {
+	if !d.positional {
+		if !strings.Contains(statement, d.parameter(1)) {
+			return statement, nil
+		}
+		return statement, args
+	}
+	var taken []any
+	statement = numbered.ReplaceAllStringFunc(statement, func(mark string) string {
+		n, _ := strconv.Atoi(mark[1:])
+		taken = append(taken, args[n-1])
+		return "?"
+	})
+	return statement, taken
+}
+
+var numbered = regexp.MustCompile(`:[0-9]+`)
 
 func (d Dialect) file(name string) (string, error) {
 	text, err := fs.ReadFile(files, d.name+"/"+name)

@@ -62,7 +62,11 @@ func (s *Store) fail(op string, err error) error {
 		return err
 	}
 	cause := s.cause(err)
-	return &Error{Op: op, Table: s.config.Table, Cause: cause, Err: err, Hint: hints[cause]}
+	hint := hints[cause]
+	if cause == relay.ErrSchema && s.mapping != nil {
+		hint = "`postrider init` creates the side tables; `postrider check` compares the mapping with the table"
+	}
+	return &Error{Op: op, Table: s.config.Table, Cause: cause, Err: err, Hint: hint}
 }
 
 // unfit describes tables that this version cannot work with.

@@ -13,7 +13,7 @@ import (
 // where turns a filter into a condition on the events e. first is the number of the first parameter that it may use;
 // args are the values of its parameters. States and ids stand in the text itself: they are checked, and a state that
 // the planner can read makes the partial indexes usable.
-func (s *Store) where(f operator.Filter, first int) (condition string, args []any, err error) {
+func (s *Store) where(ids ids, f operator.Filter, first int) (condition string, args []any, err error) {
 	terms := []string{"true"}
 	equals := func(column, value string) {
 		if value != "" {
@@ -28,22 +28,32 @@ func (s *Store) where(f operator.Filter, first int) (condition string, args []an
 		args = append(args, "%"+likeLiteral(strings.ToLower(f.ErrorContains))+"%")
 		terms = append(terms, fmt.Sprintf("lower(e.last_error) LIKE %s ESCAPE '!'", s.dialect.parameter(first+len(args)-1)))
 	}
-	if f.State != "" {
-		if !slices.Contains(postrider.States(), f.State) {
-			return "", nil, fmt.Errorf("%q is no state of an event", f.State)
+	if f.State != "" && !slices.Contains(postrider.States(), f.State) {
+		return "", nil, fmt.Errorf("%q is no state of an event", f.State)
+	}
+	if f.After != "" {
+		if err := ids.check(f.After); err != nil {
+			return "", nil, err
 		}
+	}
+	if ids.mapped {
+		return strings.Join(append(terms, s.theirs.Load().terms.where(ids, f)...), " AND "), args, nil
+	}
+	return strings.Join(append(terms, whereOurs(f)...), " AND "), args, nil
+}
+
+// whereOurs are the parts of a filter that a mapped table tells in other words.
+func whereOurs(f operator.Filter) (terms []string) {
+	if f.State != "" {
 		terms = append(terms, fmt.Sprintf("e.status = '%s'", f.State))
 	}
 	if f.After != "" {
-		if !isNumber(f.After) {
-			return "", nil, fmt.Errorf("%q is no outbox id", f.After)
-		}
 		terms = append(terms, "e.id > "+f.After)
 	}
 	if len(f.IDs) > 0 {
 		terms = append(terms, anyID(f.IDs))
 	}
-	return strings.Join(terms, " AND "), args, nil
+	return terms
 }
 
 // likeLiteral escapes what LIKE gives a meaning to.

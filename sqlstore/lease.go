@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
+	"slices"
 
 	"github.com/postrider/postrider/relay"
 )
@@ -19,8 +21,14 @@ func (s *Store) Renew(ctx context.Context, beat relay.Heartbeat, held []relay.Le
 	if tables.shards != beat.Shards {
 		return relay.LeaseTable{}, &relay.ShardCountError{Relay: beat.Name, Have: tables.shards, Want: beat.Shards}
 	}
-	if err := s.heartbeat(ctx, op, beat); err != nil {
+	if err := s.heartbeat(ctx, op, beat, relay.ClaimShard); err != nil {
 		return relay.LeaseTable{}, err
+	}
+	// Relays that claimed rows may have left some behind, before the table was given to those that lease shards.
+	if s.mapping == nil {
+		if err := s.run(ctx, op, "claim_expired", nil); err != nil {
+			return relay.LeaseTable{}, err
+		}
 	}
 	if len(held) > 0 {
 		err := s.run(ctx, op, "renew", nil, beat.Name, beat.ID, beat.LeaseTTL.Seconds(), leasesJSON(held))
@@ -31,33 +39,40 @@ func (s *Store) Renew(ctx context.Context, beat relay.Heartbeat, held []relay.Le
 	return s.leaseTable(ctx, op, beat.Member)
 }
 
-// heartbeat records that the member lives, unless relays of another name work on the table.
-func (s *Store) heartbeat(ctx context.Context, op string, beat relay.Heartbeat) error {
+// heartbeat records that the member lives, unless relays are at work on the table with which it cannot share the work.
+func (s *Store) heartbeat(ctx context.Context, op string, beat relay.Heartbeat, claim relay.Claim) error {
+	if beat.Claim != "" && beat.Claim != claim {
+		return &relay.ClaimConflictError{Name: beat.Name, Claim: beat.Claim, Other: claim, Table: s.config.Table}
+	}
 	sinks, err := json.Marshal(beat.Sinks)
 	if err != nil {
 		return s.fail(op, err)
 	}
 	var isNew []bool
 	err = s.run(ctx, op, "heartbeat", into(&isNew, scanValue[bool]),
-		beat.ID, beat.Name, beat.Host, beat.Version, beat.LeaseTTL.Seconds(), string(sinks))
+		beat.ID, beat.Name, beat.Host, beat.Version, beat.LeaseTTL.Seconds(), string(sinks), string(claim))
 	if err != nil {
 		return err
 	}
-	var other []string
-	err = s.run(ctx, op, "conflict", into(&other, scanValue[string]), beat.ID, beat.Name, isNew[0])
+	var others []relay.Member
+	err = s.run(ctx, op, "conflict", into(&others, scanStranger), beat.ID, beat.Name, isNew[0])
 	if err != nil {
 		return err
 	}
-	if len(other) > 0 {
-		if err := s.Leave(ctx, beat.Member); err != nil {
-			return err
-		}
-		return &relay.NameConflictError{Name: beat.Name, Other: other[0], Table: s.config.Table}
+	if len(others) > 0 {
+		return errors.Join(s.conflict(beat.Name, claim, others[0]), s.Leave(ctx, beat.Member))
 	}
 	if isNew[0] {
 		return s.run(ctx, op, "forget", nil)
 	}
 	return nil
+}
+
+func (s *Store) conflict(name string, claim relay.Claim, other relay.Member) error {
+	if other.Name != name {
+		return &relay.NameConflictError{Name: name, Other: other.Name, Table: s.config.Table}
+	}
+	return &relay.ClaimConflictError{Name: name, Claim: claim, Other: other.Claim, Table: s.config.Table}
 }
 
 func (s *Store) leaseTable(ctx context.Context, op string, m relay.Member) (t relay.LeaseTable, err error) {
@@ -104,6 +119,11 @@ func scanLease(rows *sql.Rows) (l relay.Lease, err error) {
 	return l, err
 }
 
+func scanStranger(rows *sql.Rows) (m relay.Member, err error) {
+	err = rows.Scan(&m.Name, &m.Claim)
+	return m, err
+}
+
 func scanShardLease(rows *sql.Rows) (l relay.ShardLease, err error) {
 	err = rows.Scan(&l.Shard, &l.Epoch, &l.Owner, &l.Expired)
 	return l, err
@@ -118,5 +138,6 @@ func leasesJSON(leases []relay.Lease) string {
 	for i, l := range leases {
 		rows[i] = row(l)
 	}
+	slices.SortFunc(rows, func(a, b row) int { return a.Shard - b.Shard }) // the order in which everyone locks
 	return toJSON(rows)
 }

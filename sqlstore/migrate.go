@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -12,14 +13,23 @@ import (
 
 // Init creates the tables or brings them up to this version, in one transaction. It may be called at any time and
 // by several processes at once, and changes nothing when nothing is to be done. It refuses tables of a newer
-// version, and a Config with other shards or another payload than the tables have; the error is relay.ErrSchema.
+// version, a Config with other shards or another payload than the tables have, and a table that does not fit the mapping;
+// the error is relay.ErrSchema. Of a mapped table it creates the side tables only.
 func (s *Store) Init(ctx context.Context) error {
 	const op = "create tables"
 	found, err := s.fits(ctx, op)
 	if err == nil {
 		return s.checkConfig(op, found)
 	}
+	if s.mapping != nil {
+		if _, err := s.theirTable(ctx, op); err != nil {
+			return err
+		}
+	}
 	err = s.repeat(ctx, op, func() error {
+		if s.dialect.stepwise {
+			return s.locked(ctx, op, func(conn *sql.Conn) error { return s.migrate(ctx, op, conn) })
+		}
 		return s.inTx(ctx, func(tx *sql.Tx) error { return s.migrate(ctx, op, tx) })
 	})
 	if err != nil {
@@ -30,16 +40,16 @@ func (s *Store) Init(ctx context.Context) error {
 }
 
 // migrate runs the migrations that are missing. The first of them locks and creates the table that lists the others.
-func (s *Store) migrate(ctx context.Context, op string, tx *sql.Tx) error {
+func (s *Store) migrate(ctx context.Context, op string, on executor) error {
 	migrations, err := s.migrations()
 	if err != nil {
 		return err
 	}
-	if err := apply(ctx, tx, migrations[0]); err != nil {
+	if err := s.apply(ctx, on, migrations[0]); err != nil {
 		return err
 	}
 	var found []schema
-	if err := execute(ctx, tx, s.queries["schema"][0], into(&found, scanSchema), nil); err != nil {
+	if err := s.execute(ctx, on, s.queries["schema"][0], into(&found, scanSchema), nil); err != nil {
 		return err
 	}
 	done := 0
@@ -53,7 +63,7 @@ func (s *Store) migrate(ctx context.Context, op string, tx *sql.Tx) error {
 		done = found[0].version
 	}
 	for _, migration := range migrations[done+1:] {
-		if err := apply(ctx, tx, migration); err != nil {
+		if err := s.apply(ctx, on, migration); err != nil {
 			return err
 		}
 	}
@@ -80,11 +90,15 @@ func (s *Store) Print(w io.Writer) error {
 		return err
 	}
 	var script strings.Builder
-	script.WriteString("BEGIN;\n\n")
+	begin, commit := "BEGIN;\n\n", "COMMIT;\n"
+	if s.dialect.stepwise {
+		begin, commit = "", ""
+	}
+	script.WriteString(begin)
 	for _, m := range migrations {
 		script.WriteString("-- " + m.name + "\n" + m.text + "\n")
 	}
-	script.WriteString("COMMIT;\n")
+	script.WriteString(commit)
 	_, err = io.WriteString(w, script.String())
 	return err
 }
@@ -96,7 +110,11 @@ type migration struct {
 }
 
 func (s *Store) migrations() ([]migration, error) {
-	names, err := fs.Glob(files, s.dialect.name+"/migrations/*.sql")
+	folder := s.dialect.name
+	if s.mapping != nil {
+		folder += "/mapped"
+	}
+	names, err := fs.Glob(files, folder+"/migrations/*.sql")
 	if err != nil {
 		return nil, err
 	}
@@ -115,11 +133,29 @@ func (s *Store) migrations() ([]migration, error) {
 	return list, nil
 }
 
-func apply(ctx context.Context, tx *sql.Tx, m migration) error {
+func (s *Store) apply(ctx context.Context, on executor, m migration) error {
 	for _, statement := range split(m.text) {
-		if _, err := tx.ExecContext(ctx, statement); err != nil {
+		_, err := on.ExecContext(ctx, statement)
+		if err != nil && !(s.dialect.stepwise && isDone(err)) {
 			return fmt.Errorf("migration %s: %w", m.name, err)
 		}
 	}
 	return nil
+}
+
+// locked calls f with a connection on which no other one migrates the same tables.
+func (s *Store) locked(ctx context.Context, op string, f func(*sql.Conn) error) error {
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	var alone []bool
+	if err := s.execute(ctx, conn, s.queries["lock"][0], into(&alone, scanValue[bool]), nil); err != nil {
+		return err
+	}
+	if !alone[0] {
+		return s.unfit(op, "try again when that is done", "something else is creating or upgrading them")
+	}
+	return errors.Join(f(conn), s.execute(context.WithoutCancel(ctx), conn, s.queries["unlock"][0], nil, nil))
 }

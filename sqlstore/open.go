@@ -34,12 +34,16 @@ type Config struct {
 	// table that exists keeps its number.
 	Shards int
 
-	// Payload is the kind of payload column that Init creates. Default PayloadJSON.
+	// Payload is the kind of payload column that Init creates, or, with a Mapping, what their payloads must be. Default
+	// PayloadJSON.
 	Payload Payload
 
 	// DeletePublished makes Settle delete published events instead of keeping them as PUBLISHED. The database
 	// then forgets their deduplication keys at once.
 	DeletePublished bool
+
+	// Mapping lays a table that somebody else designed out as the outbox. Default nil: Init creates the outbox table.
+	Mapping *Mapping
 }
 
 // Store keeps an outbox in an SQL database. It implements relay.Store and operator.Store and is safe for
@@ -51,7 +55,10 @@ type Store struct {
 	names   names
 	queries map[string]query
 	floors  *floors
+	flight  *flight
 	schema  atomic.Pointer[schema] // set once the tables were found to fit
+	mapping *Mapping               // complete; nil for a table of ours
+	theirs  atomic.Pointer[theirs] // set once their table was found to fit the mapping
 }
 
 // Open returns a Store for the outbox that config names. It does not connect; Init creates the tables. The caller
@@ -66,13 +73,16 @@ func Open(db *sql.DB, d Dialect, config Config) (*Store, error) {
 	if config.Payload == "" {
 		config.Payload = PayloadJSON
 	}
-	names, nameErr := newNames(d, config.Table)
+	names, nameErr := namesFor(d, config)
 	err := errors.Join(nameErr, config.check())
+	s := &Store{db: db, dialect: d, config: config, names: names, floors: newFloors(), flight: newFlight()}
+	if config.Mapping != nil {
+		err = errors.Join(err, s.mapTable(*config.Mapping))
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open outbox %q: %w", config.Table, err)
 	}
-	s := &Store{db: db, dialect: d, config: config, names: names, floors: newFloors()}
-	if s.queries, err = loadQueries(d, s.tokens()); err != nil {
+	if s.queries, err = s.loadQueries(); err != nil {
 		return nil, err
 	}
 	return s, nil
@@ -91,9 +101,10 @@ func (c Config) check() error {
 
 // names are the quoted names of the outbox's tables.
 type names struct {
-	schema string // as given, empty for the connection's own
-	table  string // as given, without schema
-	side   string // what the names of the side tables begin with
+	schema     string // as given, empty for the connection's own
+	table      string // as given, without schema
+	sideSchema string // of the side tables
+	side       string // what the names of the side tables begin with
 }
 
 // maxTable leaves room for the longest suffix of an index or side table within PostgreSQL's 63 bytes.
@@ -116,7 +127,7 @@ func newNames(d Dialect, table string) (names, error) {
 	if name == "outbox_events" {
 		side = "outbox"
 	}
-	return names{schema: schema, table: name, side: side}, nil
+	return names{schema: schema, table: name, sideSchema: schema, side: side}, nil
 }
 
 // quoteName quotes a name with its qualifiers; empty parts are left out. newNames has refused names that hold quotes.

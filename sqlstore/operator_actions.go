@@ -43,11 +43,15 @@ func (s *Store) Discard(ctx context.Context, f operator.Filter, a operator.Actio
 // never comes back to an id, so an event that fails again meanwhile is not taken twice.
 func (s *Store) act(ctx context.Context, op, name, outcome string, f operator.Filter, a operator.Action) (changed int, err error) {
 	const ownParameters = 5
-	condition, args, err := s.where(f, ownParameters+1)
+	ids, err := s.ids(ctx, op)
+	if err != nil {
+		return 0, err
+	}
+	condition, args, err := s.where(ids, f, ownParameters+1)
 	if err != nil {
 		return 0, s.fail(op, err)
 	}
-	after, err := walkFrom(f.After)
+	after, err := ids.after(f.After)
 	if err != nil {
 		return 0, s.fail(op, err)
 	}
@@ -56,16 +60,16 @@ func (s *Store) act(ctx context.Context, op, name, outcome string, f operator.Fi
 		if f.Limit > 0 {
 			limit = min(limit, f.Limit-changed)
 		}
-		var ids []int64
+		var done []string
 		own := []any{after, limit, outcome, cleanText(a.Reason), cleanText(a.Who)}
-		err := s.runFiltered(ctx, op, name, condition, into(&ids, scanValue[int64]), append(own, args...)...)
-		if err != nil || len(ids) == 0 {
+		err := s.runFiltered(ctx, op, s.aside(name), condition, into(&done, scanValue[string]), append(own, args...)...)
+		if err != nil || len(done) == 0 {
 			return changed, err
 		}
-		changed += len(ids)
+		changed += len(done)
 		s.floors.forget()
-		for _, id := range ids {
-			after = max(after, id)
+		if after, err = ids.after(ids.last(done)); err != nil {
+			return changed, s.fail(op, err)
 		}
 	}
 	return changed, nil

@@ -16,11 +16,15 @@ func (s *Store) Events(ctx context.Context, f operator.Filter) (rows []operator.
 	if limit == 0 {
 		limit = 100
 	}
-	condition, args, err := s.where(f, 2)
+	ids, err := s.ids(ctx, op)
+	if err != nil {
+		return nil, err
+	}
+	condition, args, err := s.where(ids, f, 2)
 	if err != nil {
 		return nil, s.fail(op, err)
 	}
-	err = s.runFiltered(ctx, op, "list", condition, into(&rows, scanRow), append([]any{limit}, args...)...)
+	err = s.runFiltered(ctx, op, "list", condition, into(&rows, s.rowScanner()), append([]any{limit}, args...)...)
 	return rows, err
 }
 
@@ -39,8 +43,12 @@ func (s *Store) Event(ctx context.Context, ref string) (operator.Row, error) {
 // Attempts implements operator.Store.
 func (s *Store) Attempts(ctx context.Context, id string) (attempts []operator.Attempt, err error) {
 	const op = "list attempts"
-	if !isNumber(id) {
-		return nil, s.fail(op, fmt.Errorf("%q is no outbox id", id))
+	ids, err := s.ids(ctx, op)
+	if err != nil {
+		return nil, err
+	}
+	if err := ids.check(id); err != nil {
+		return nil, s.fail(op, err)
 	}
 	err = s.run(ctx, op, "attempts", into(&attempts, func(rows *sql.Rows) (a operator.Attempt, err error) {
 		err = rows.Scan((*moment)(&a.At), &a.Outcome, &a.Error, &a.By)
@@ -49,7 +57,8 @@ func (s *Store) Attempts(ctx context.Context, id string) (attempts []operator.At
 	return attempts, err
 }
 
-func scanRow(rows *sql.Rows) (operator.Row, error) {
+// scanRow reads the columns of a row; more takes those behind them.
+func scanRow(rows *sql.Rows, more ...any) (operator.Row, error) {
 	var (
 		r           operator.Row
 		version     sql.NullInt64
@@ -57,9 +66,9 @@ func scanRow(rows *sql.Rows) (operator.Row, error) {
 		shard       sql.NullInt64
 		publishedAt sql.Null[moment]
 	)
-	err := rows.Scan(&r.ID, &r.EventID, &r.AggregateType, &r.AggregateID, &r.EventType, &version, &r.Topic, &r.Payload,
+	err := rows.Scan(append([]any{&r.ID, &r.EventID, &r.AggregateType, &r.AggregateID, &r.EventType, &version, &r.Topic, &r.Payload,
 		&r.ContentType, &headers, &r.DedupKey, &r.Status, &r.RetryCount, (*moment)(&r.NextAttemptAt), &r.LastError,
-		&shard, &r.PublishedTo, (*moment)(&r.CreatedAt), &publishedAt)
+		&shard, &r.PublishedTo, (*moment)(&r.CreatedAt), &publishedAt}, more...)...)
 	if err != nil {
 		return operator.Row{}, err
 	}
@@ -83,8 +92,13 @@ type moment time.Time
 
 // Scan implements sql.Scanner.
 func (m *moment) Scan(value any) error {
-	text, ok := value.(string)
-	if !ok {
+	var text string
+	switch value := value.(type) {
+	case string:
+		text = value
+	case []byte:
+		text = string(value)
+	default:
 		return fmt.Errorf("a time came as %T", value)
 	}
 	t, err := time.Parse(time.RFC3339Nano, text)

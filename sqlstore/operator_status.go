@@ -80,7 +80,7 @@ func (s *Store) reports(ctx context.Context, op, relayName string) (list []repor
 	err = s.run(ctx, op, "relays", into(&list, func(rows *sql.Rows) (r report, err error) {
 		var sinks []byte
 		err = rows.Scan(&r.relay.ID, &r.relay.Name, &r.relay.Host, &r.relay.Version, &r.relay.HeartbeatSeconds,
-			&r.relay.Shards, &r.live, &sinks)
+			&r.relay.Shards, &r.live, &sinks, &r.relay.Claim)
 		if err != nil {
 			return report{}, err
 		}

@@ -2,8 +2,6 @@ package sqlstore
 
 import (
 	"encoding/json"
-	"fmt"
-	"strconv"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -16,16 +14,6 @@ func toJSON(set any) string {
 		panic(err)
 	}
 	return string(text)
-}
-
-// numbersJSON writes ids, which are numbers in SQL, as a set for a statement's parameter.
-func numbersJSON(ids []string) (string, error) {
-	for _, id := range ids {
-		if !isNumber(id) {
-			return "", fmt.Errorf("%q is no id of this outbox", id)
-		}
-	}
-	return "[" + strings.Join(ids, ",") + "]", nil
 }
 
 // isNumber reports whether id fits an SQL bigint that is not negative and has no needless zeros.
@@ -64,16 +52,3 @@ func cleanText(text string) string {
 	}
 	return text[:end]
 }
-
-// walkFrom is the id behind which a walk in the order of the ids goes on; empty starts before the lowest.
-func walkFrom(id string) (int64, error) {
-	if id == "" {
-		return -1, nil
-	}
-	if !isNumber(id) {
-		return 0, fmt.Errorf("%q is no id of this outbox", id)
-	}
-	return strconv.ParseInt(id, 10, 64)
-}
-
-func formatID(id int64) string { return strconv.FormatInt(id, 10) }

@@ -33,12 +33,12 @@ func FuzzCleanText(f *testing.F) {
 	})
 }
 
-func TestNumbersJSON(t *testing.T) {
-	if got, err := numbersJSON([]string{"1", "0", "999999999999999999"}); err != nil || got != "[1,0,999999999999999999]" {
+func TestIDsOfOurTables(t *testing.T) {
+	if got, err := (ids{}).json([]string{"1", "0", "999999999999999999"}); err != nil || got != "[1,0,999999999999999999]" {
 		t.Errorf("%q, %v", got, err)
 	}
 	for _, id := range []string{"", "x", "-1", "01", "1.0", "1]", "9999999999999999999"} {
-		if got, err := numbersJSON([]string{id}); err == nil {
+		if got, err := (ids{}).json([]string{id}); err == nil {
 			t.Errorf("%q was taken for a number: %s", id, got)
 		}
 	}

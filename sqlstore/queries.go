@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"math/rand/v2"
 	"path"
 	"regexp"
@@ -22,43 +23,105 @@ type query []string
 func (s *Store) tokens() map[string]string {
 	n := s.names
 	t := map[string]string{
-		"events":        quoteName(n.schema, n.table),
-		"shards":        quoteName(n.schema, n.side+"_shards"),
-		"relays":        quoteName(n.schema, n.side+"_relays"),
-		"attempts":      quoteName(n.schema, n.side+"_attempts"),
-		"schema":        quoteName(n.schema, n.side+"_schema"),
+		"shards":        s.dialect.quoteName(n.sideSchema, n.side+"_shards"),
+		"relays":        s.dialect.quoteName(n.sideSchema, n.side+"_relays"),
+		"attempts":      s.dialect.quoteName(n.sideSchema, n.side+"_attempts"),
+		"versions":      s.dialect.quoteName(n.sideSchema, n.side+"_versions"),
+		"schema":        s.dialect.quoteName(n.sideSchema, n.side+"_schema"),
 		"shard_count":   strconv.Itoa(s.config.Shards),
 		"payload":       string(s.config.Payload),
 		"payload_type":  s.dialect.payload[s.config.Payload].kind,
 		"payload_check": s.dialect.payload[s.config.Payload].check,
-		"table":         n.table,
+		"table":         s.recordedTable(),
+		"events_name":   n.table,
+		"side":          n.side,
+		"database":      n.sideSchema,
 		"filter":        "{filter}", // is filled with each call; see runFiltered
 	}
-	for _, index := range []string{"dedup", "ready", "waiting", "blocking", "failed", "processing", "dead", "discarded"} {
-		t["index_"+index] = quoteName(n.table + "_" + index)
+	for _, index := range []string{"dedup", "ready", "waiting", "blocking", "failed", "processing", "dead", "discarded", "given_up", "event_id", "gaps"} {
+		t["index_"+index] = s.dialect.quoteName(n.table + "_" + index)
 	}
-	t["index_attempts_event"] = quoteName(n.side + "_attempts_event")
+	t["dropped_failed"] = s.dialect.quoteName(n.schema, n.table+"_failed")
+	for _, later := range []string{"picked", "proven", "parts", "place", "shard", "flight"} {
+		t[later] = "{" + later + "}" // is filled with each call; see locked.go and read_parts.go
+	}
+	maps.Copy(t, s.dialect.words)
+	t["index_attempts_event"] = s.dialect.quoteName(n.side + "_attempts_event")
+	if s.mapping == nil {
+		t["events"] = s.dialect.quoteName(n.schema, n.table)
+		return t
+	}
+	maps.Copy(t, s.sideTokens())
 	return t
 }
 
-// loadQueries reads the dialect's files, by name without ".sql".
-func loadQueries(d Dialect, tokens map[string]string) (map[string]query, error) {
-	names, err := fs.Glob(files, d.name+"/*.sql")
+// recordedTable is the name under which the side tables know their outbox table.
+func (s *Store) recordedTable() string {
+	if s.mapping != nil {
+		return s.names.table + ", mapped"
+	}
+	return s.names.table
+}
+
+// loadQueries fills the files for a table of ours, or those that need no knowledge of a table of theirs.
+func (s *Store) loadQueries() (map[string]query, error) {
+	texts, err := s.texts()
 	if err != nil {
 		return nil, err
 	}
-	queries := make(map[string]query, len(names))
-	for _, name := range names {
-		text, err := d.file(path.Base(name))
+	tokens := s.tokens()
+	if s.mapping != nil {
+		maps.DeleteFunc(texts, func(_, text string) bool { return hasOther(text, tokens) })
+	}
+	return fillQueries(texts, tokens)
+}
+
+// texts reads the dialect's files, by name without ".sql". For a table of theirs those in the folder mapped take
+// the place of the others.
+func (s *Store) texts() (map[string]string, error) {
+	folders := []string{s.dialect.name}
+	if s.mapping != nil {
+		folders = append(folders, s.dialect.name+"/mapped")
+	}
+	texts := make(map[string]string)
+	for _, folder := range folders {
+		names, err := fs.Glob(files, folder+"/*.sql")
 		if err != nil {
 			return nil, err
 		}
-		if text, err = fill(text, tokens); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+		for _, name := range names {
+			text, err := fs.ReadFile(files, name)
+			if err != nil {
+				return nil, err
+			}
+			texts[strings.TrimSuffix(path.Base(name), ".sql")] = string(text)
 		}
-		queries[strings.TrimSuffix(path.Base(name), ".sql")] = split(text)
+	}
+	return texts, nil
+}
+
+func fillQueries(texts, tokens map[string]string) (map[string]query, error) {
+	queries := make(map[string]query, len(texts))
+	for name, text := range texts {
+		filled, err := fill(text, tokens)
+		if err != nil {
+			return nil, fmt.Errorf("%s.sql: %w", name, err)
+		}
+		queries[name] = split(filled)
 	}
 	return queries, nil
+}
+
+// query returns the named query.
+func (s *Store) query(ctx context.Context, op, name string) (query, error) {
+	if q, ok := s.queries[name]; ok {
+		return q, nil
+	}
+	t, err := s.theirTable(ctx, op) // the others are filled when their table is known
+	if err != nil {
+		return nil, err
+	}
+	return t.queries[name], nil
 }
 
 var token = regexp.MustCompile(`\{[a-z_]+\}`)
@@ -99,13 +162,21 @@ const maxTries = 5
 // run executes the named query. read takes the rows; it may leave some unread, and starts anew each time it is
 // called. Without read there are no rows.
 func (s *Store) run(ctx context.Context, op, name string, read func(*sql.Rows) error, args ...any) error {
-	return s.repeat(ctx, op, func() error { return s.runOnce(ctx, s.queries[name], read, args) })
+	q, err := s.query(ctx, op, name)
+	if err != nil {
+		return err
+	}
+	return s.repeat(ctx, op, func() error { return s.runOnce(ctx, q, read, args) })
 }
 
 // runFiltered is run for a query that leaves open which events it is about.
 func (s *Store) runFiltered(ctx context.Context, op, name, condition string, read func(*sql.Rows) error, args ...any) error {
+	open, err := s.query(ctx, op, name)
+	if err != nil {
+		return err
+	}
 	var q query
-	for _, statement := range s.queries[name] {
+	for _, statement := range open {
 		q = append(q, strings.ReplaceAll(statement, "{filter}", condition))
 	}
 	return s.repeat(ctx, op, func() error { return s.runOnce(ctx, q, read, args) })
@@ -133,29 +204,54 @@ func (s *Store) repeat(ctx context.Context, op string, f func() error) error {
 
 func (s *Store) runOnce(ctx context.Context, q query, read func(*sql.Rows) error, args []any) error {
 	if len(q) == 1 {
-		return execute(ctx, s.db, q[0], read, args)
+		return s.runAlone(ctx, q[0], read, args)
 	}
-	return s.inTx(ctx, func(tx *sql.Tx) error {
-		for _, statement := range q[:len(q)-1] {
-			if err := execute(ctx, tx, statement, nil, s.taken(statement, args)); err != nil {
-				return err
-			}
-		}
-		return execute(ctx, tx, q[len(q)-1], read, args)
-	})
+	return s.inTx(ctx, func(tx *sql.Tx) error { return s.runAll(ctx, tx, q, read, args) })
 }
 
-// taken returns the arguments that a statement takes: settings take none.
-func (s *Store) taken(statement string, args []any) []any {
-	if !strings.Contains(statement, s.dialect.parameter(1)) {
-		return nil
+// runIn executes the named query within a transaction.
+func (s *Store) runIn(ctx context.Context, op string, tx *sql.Tx, name string, read func(*sql.Rows) error, args ...any) error {
+	q, err := s.query(ctx, op, name)
+	if err != nil {
+		return err
 	}
-	return args
+	return s.runAll(ctx, tx, q, read, args)
+}
+
+func (s *Store) runAll(ctx context.Context, tx *sql.Tx, q query, read func(*sql.Rows) error, args []any) error {
+	var rows locked
+	for _, statement := range q[:len(q)-1] {
+		statement = rows.fill(statement)
+		if err := s.execute(ctx, tx, statement, rows.reader(statement), args); err != nil {
+			return err
+		}
+	}
+	return s.execute(ctx, tx, rows.fill(q[len(q)-1]), read, args)
+}
+
+// runAlone executes a statement that commits by itself.
+func (s *Store) runAlone(ctx context.Context, statement string, read func(*sql.Rows) error, args []any) error {
+	if s.dialect.beforeWrite == "" || isRead(statement) {
+		return s.execute(ctx, s.db, statement, read, args)
+	}
+	conn, err := s.db.Conn(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	if _, err := conn.ExecContext(ctx, s.dialect.beforeWrite); err != nil {
+		return err
+	}
+	return s.execute(ctx, conn, statement, read, args)
+}
+
+func isRead(statement string) bool {
+	return strings.HasPrefix(statement, "SELECT") || strings.HasPrefix(statement, "WITH")
 }
 
 // inTx commits what f does, or rolls it back when f fails.
 func (s *Store) inTx(ctx context.Context, f func(*sql.Tx) error) error {
-	tx, err := s.db.BeginTx(ctx, nil)
+	tx, err := s.db.BeginTx(ctx, &sql.TxOptions{Isolation: s.dialect.isolation})
 	if err != nil {
 		return err
 	}
@@ -178,7 +274,8 @@ type executor interface {
 	QueryContext(ctx context.Context, statement string, args ...any) (*sql.Rows, error)
 }
 
-func execute(ctx context.Context, on executor, statement string, read func(*sql.Rows) error, args []any) error {
+func (s *Store) execute(ctx context.Context, on executor, statement string, read func(*sql.Rows) error, args []any) error {
+	statement, args = s.dialect.bind(statement, args)
 	if read == nil {
 		_, err := on.ExecContext(ctx, statement, args...)
 		return err

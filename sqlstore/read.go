@@ -13,9 +13,16 @@ import (
 // Read implements relay.Store.
 func (s *Store) Read(ctx context.Context, req relay.ReadRequest) ([]relay.Event, error) {
 	const op = "read"
-	flight, err := numbersJSON(req.InFlight)
+	ids, err := s.ids(ctx, op)
+	if err != nil {
+		return nil, err
+	}
+	flight, err := ids.json(req.InFlight)
 	if err != nil {
 		return nil, s.fail(op, err)
+	}
+	if s.mapping != nil {
+		return s.readTheirs(ctx, op, req, flight)
 	}
 	if err := s.raiseFloors(ctx, op, req.Shards); err != nil {
 		return nil, err
@@ -33,8 +40,14 @@ func (s *Store) Read(ctx context.Context, req relay.ReadRequest) ([]relay.Event,
 		}
 		return nil
 	}
-	err = s.run(ctx, op, "read", read, toJSON(req.Shards), toJSON(s.floors.of(req.Shards)), flight,
-		kindsJSON(req.Skip), toJSON(append([]string{}, req.SkipKeys...)), req.PerShard, req.Limit)
+	q, err := s.readQuery(ctx, op, req)
+	if q == nil || err != nil {
+		return nil, err
+	}
+	args := []any{toJSON(req.Shards), toJSON(s.floors.of(req.Shards)), flight,
+		kindsJSON(req.Skip), toJSON(append([]string{}, req.SkipKeys...)), req.PerShard, req.Limit}
+	err = s.repeat(ctx, op, func() error { return s.runOnce(ctx, q, read, args) })
+	s.flight.add(events)
 	return events, err
 }
 
@@ -50,21 +63,26 @@ func kindsJSON(kinds []relay.Kind) string {
 	return toJSON(rows)
 }
 
-func scanEvent(rows *sql.Rows) (relay.Event, error) {
+// scanEvent reads the columns of an event; more takes those behind them.
+func scanEvent(rows *sql.Rows, more ...any) (relay.Event, error) {
 	var (
 		e       relay.Event
 		version sql.NullInt64
+		after   sql.NullInt64
 		topic   sql.NullString
 		headers []byte
 		age     float64
 	)
-	err := rows.Scan(&e.ID, &e.EventID, &e.Shard, &e.AggregateType, &e.AggregateID, &e.EventType, &version, &topic,
-		&e.Payload, &e.ContentType, &headers, &e.RetryCount, &age)
+	err := rows.Scan(append([]any{&e.ID, &e.EventID, &e.Shard, &e.AggregateType, &e.AggregateID, &e.EventType, &version, &topic,
+		&e.Payload, &e.ContentType, &headers, &e.RetryCount, &age, &after}, more...)...)
 	if err != nil {
 		return relay.Event{}, err
 	}
 	if version.Valid {
 		e.AggregateVersion = &version.Int64
+	}
+	if after.Valid {
+		e.After = &after.Int64
 	}
 	e.Topic = topic.String
 	e.Age = max(seconds(age), 0)

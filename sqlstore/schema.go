@@ -8,7 +8,17 @@ import (
 )
 
 // version is the newest of the migrations, and the one that this code works with.
-const version = 1
+const version = 2
+
+// mappedVersion is the newest of the migrations of the side tables of a mapped table.
+const mappedVersion = 1
+
+func (s *Store) version() int {
+	if s.mapping != nil {
+		return mappedVersion
+	}
+	return version
+}
 
 // schema is what Init recorded about the tables.
 type schema struct {
@@ -18,10 +28,15 @@ type schema struct {
 	payload Payload
 }
 
-// fits returns what Init recorded, once that was found to fit this code.
+// fits returns what Init recorded, once that was found to fit this code, and a mapped table the mapping.
 func (s *Store) fits(ctx context.Context, op string) (schema, error) {
 	if known := s.schema.Load(); known != nil {
 		return *known, nil
+	}
+	if s.mapping != nil {
+		if _, err := s.theirTable(ctx, op); err != nil {
+			return schema{}, err
+		}
 	}
 	var found []schema
 	if err := s.run(ctx, op, "schema", into(&found, scanSchema)); err != nil {
@@ -41,19 +56,19 @@ func (s *Store) checkSchema(op string, found []schema) error {
 	if err := s.checkUpgradable(op, found[0]); err != nil {
 		return err
 	}
-	if found[0].version < version {
-		return s.unfit(op, hints[relay.ErrSchema], "they have version %d, and this Postrider needs version %d", found[0].version, version)
+	if found[0].version < s.version() {
+		return s.unfit(op, hints[relay.ErrSchema], "they have version %d, and this Postrider needs version %d", found[0].version, s.version())
 	}
 	return nil
 }
 
 // checkUpgradable refuses tables that Init must leave alone.
 func (s *Store) checkUpgradable(op string, found schema) error {
-	if found.table != s.names.table {
+	if found.table != s.recordedTable() {
 		return s.unfit(op, "rename one of the two outboxes", "the side tables %s_* belong to the outbox %q", s.names.side, found.table)
 	}
-	if found.version > version {
-		return s.unfit(op, "use a newer Postrider", "they have version %d, and this Postrider knows no more than version %d", found.version, version)
+	if found.version > s.version() {
+		return s.unfit(op, "use a newer Postrider", "they have version %d, and this Postrider knows no more than version %d", found.version, s.version())
 	}
 	return nil
 }

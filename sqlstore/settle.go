@@ -2,8 +2,8 @@ package sqlstore
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/relay"
@@ -11,7 +11,7 @@ import (
 
 // settlement is a relay.Settlement as the statements take it.
 type settlement struct {
-	ID          json.Number     `json:"id"`
+	ID          any             `json:"id"`
 	Shard       int             `json:"shard"`
 	Epoch       int64           `json:"epoch"`
 	State       postrider.State `json:"state"`
@@ -19,15 +19,20 @@ type settlement struct {
 	RetryCount  int             `json:"retry_count"`
 	RetryAfter  float64         `json:"retry_after"`
 	Error       string          `json:"error,omitempty"`
+	Held        bool            `json:"held,omitempty"`
 }
 
 // Settle implements relay.Store. Published events are written by one statement and failed ones by another; when
 // the second fails, the ids that the first wrote come back with the error.
 func (s *Store) Settle(ctx context.Context, m relay.Member, settlements []relay.Settlement) ([]string, error) {
 	const op = "settle"
+	ids, err := s.ids(ctx, op)
+	if err != nil {
+		return nil, err
+	}
 	var published, failed []settlement
 	for _, one := range settlements {
-		row, err := newSettlement(one)
+		row, err := newSettlement(ids, one)
 		switch {
 		case err != nil:
 			return nil, s.fail(op, err)
@@ -45,7 +50,7 @@ func (s *Store) Settle(ctx context.Context, m relay.Member, settlements []relay.
 	if err != nil {
 		return nil, err
 	}
-	more, err := s.settle(ctx, op, "settle_failed", m, failed)
+	more, err := s.settleFailed(ctx, op, m, failed)
 	return append(settled, more...), err
 }
 
@@ -53,15 +58,17 @@ func (s *Store) settle(ctx context.Context, op, name string, m relay.Member, row
 	if len(rows) == 0 {
 		return nil, nil
 	}
+	slices.SortStableFunc(rows, func(a, b settlement) int { return a.Shard - b.Shard }) // the order in which everyone locks
 	err = s.run(ctx, op, name, into(&ids, scanValue[string]), m.Name, m.ID, toJSON(rows))
 	return ids, err
 }
 
-func newSettlement(one relay.Settlement) (settlement, error) {
-	if !isNumber(one.ID) {
-		return settlement{}, fmt.Errorf("%q is no id of this outbox", one.ID)
+func newSettlement(ids ids, one relay.Settlement) (settlement, error) {
+	id, err := ids.value(one.ID)
+	if err != nil {
+		return settlement{}, err
 	}
-	row := settlement{ID: json.Number(one.ID), Shard: one.Lease.Shard, Epoch: one.Lease.Epoch, State: one.State}
+	row := settlement{ID: id, Shard: one.Lease.Shard, Epoch: one.Lease.Epoch, State: one.State}
 	switch one.State {
 	case postrider.StatePublished:
 		row.PublishedTo = cleanText(one.PublishedTo)
@@ -72,6 +79,7 @@ func newSettlement(one relay.Settlement) (settlement, error) {
 			row.Error = "no reason was given" // a failed event is known by its error
 		}
 		if one.State == postrider.StatePending {
+			row.Held = one.Held
 			row.RetryAfter = clampDelay(one.RetryAfter).Seconds()
 		}
 	default:

@@ -5,7 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"regexp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,6 +20,13 @@ func (s *Store) Verify(ctx context.Context) []operator.Finding {
 		return []operator.Finding{problem("database", err)}
 	}
 	findings := []operator.Finding{server}
+	if s.mapping != nil {
+		mapped := s.verifyMapping(ctx)
+		findings = append(findings, mapped...)
+		if slices.ContainsFunc(mapped, isError) {
+			return findings
+		}
+	}
 	tables, err := s.fits(ctx, "check")
 	if err != nil {
 		return append(findings, problem("table "+s.config.Table, err))
@@ -36,7 +43,7 @@ func (s *Store) Verify(ctx context.Context) []operator.Finding {
 		}
 		findings = append(findings, more...)
 	}
-	if slices.ContainsFunc(findings, func(f operator.Finding) bool { return f.Level == operator.LevelError }) {
+	if slices.ContainsFunc(findings, isError) {
 		return findings
 	}
 	findings = append(findings, operator.Finding{Level: operator.LevelOK, Subject: "table " + s.config.Table,
@@ -47,6 +54,8 @@ func (s *Store) Verify(ctx context.Context) []operator.Finding {
 	}
 	return append(findings, rows...)
 }
+
+func isError(f operator.Finding) bool { return f.Level == operator.LevelError }
 
 // problem turns an error into a finding.
 func problem(subject string, err error) operator.Finding {
@@ -114,21 +123,20 @@ func (s *Store) verifyIndexes(ctx context.Context) (findings []operator.Finding,
 	if err != nil {
 		return nil, err
 	}
+	statements := make(map[string]string) // by name; a later migration replaces an index of an earlier one
 	for _, m := range migrations {
-		for _, found := range createIndex.FindAllStringSubmatch(m.text, -1) {
-			if !slices.Contains(have, found[2]) {
-				findings = append(findings, operator.Finding{
-					Level: operator.LevelError, Subject: "index " + found[2], Message: "is missing or not valid",
-					Hint: "run: " + strings.Replace(found[0], "INDEX", s.dialect.createIndex, 1),
-				})
-			}
+		maps.Copy(statements, s.dialect.indexes(m.text))
+	}
+	for _, name := range slices.Sorted(maps.Keys(statements)) {
+		if !slices.Contains(have, name) {
+			findings = append(findings, operator.Finding{
+				Level: operator.LevelError, Subject: "index " + name, Message: "is missing or not valid",
+				Hint: "run: " + statements[name],
+			})
 		}
 	}
 	return findings, nil
 }
-
-// createIndex finds the statements that create indexes, and the indexes' names.
-var createIndex = regexp.MustCompile(`CREATE (UNIQUE )?INDEX "([^"]+)" [^;]+;`)
 
 func (s *Store) verifyPrivileges(ctx context.Context) (findings []operator.Finding, err error) {
 	err = s.run(ctx, "check privileges", "privileges", into(&findings, func(rows *sql.Rows) (operator.Finding, error) {
@@ -144,16 +152,16 @@ func (s *Store) verifyPrivileges(ctx context.Context) (findings []operator.Findi
 
 func (s *Store) verifyRows(ctx context.Context, shards int) (findings []operator.Finding, err error) {
 	err = s.run(ctx, "look for odd rows", "odd_rows", into(&findings, func(rows *sql.Rows) (operator.Finding, error) {
-		var what string
-		var count, sample int64
+		var what, sample string
+		var count int64
 		err := rows.Scan(&what, &count, &sample)
 		return operator.Finding{
 			Level: operator.LevelWarning, Subject: "table " + s.config.Table,
 			Message: fmt.Sprintf("%d or more events are %s", count, what),
-			Hint:    fmt.Sprintf("look at one with `postrider events show %d` and correct them by SQL", sample),
+			Hint:    fmt.Sprintf("look at one with `postrider events show %s` and correct them by SQL", sample),
 		}, err
 	}), shards)
 	return findings, err
 }
 
-func unquote(name string) string { return strings.ReplaceAll(name, `"`, "") }
+func unquote(name string) string { return strings.NewReplacer(`"`, "", "`", "").Replace(name) }

@@ -41,7 +41,7 @@ func drainBarely(ctx context.Context, o options, p place) (result, error) {
 	}
 	took := time.Since(start)
 	peak, err := peakMemory(os.Getpid())
-	return result{name: "bare loop", took: took, peak: peak}, err
+	return result{took: took, peak: peak}, err
 }
 
 // moveBatch returns how many rows it moved.

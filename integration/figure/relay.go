@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	_ "embed"
 	"errors"
 	"fmt"
 	"os"
@@ -15,35 +14,31 @@ import (
 	"github.com/twmb/franz-go/pkg/kgo"
 )
 
-//go:embed fill_outbox.sql
-var fillOutbox string
-
 const configuration = `
 outbox: {dsn: %q}
-relay: {name: figure, batch: %d, on_published: %s}
+relay: {name: figure, claim: %s, batch: %d, on_published: %s}
 sinks: {main: {type: kafka, brokers: [%q], compression: none}}
 routes: [{sink: main, topic: %q}]
 admin: {listen: ""}
 log: {level: warn}
 `
 
-// drainByRelay drains an outbox by postrider run, from the start of the process, with published rows kept or deleted.
-func drainByRelay(onPublished string) func(context.Context, options, place) (result, error) {
+// byRelay drains an outbox by postrider run, from the start of the process. claim is how relays share the work, and
+// published what becomes of published rows.
+func byRelay(claim, published string) func(context.Context, options, place) (result, error) {
 	return func(ctx context.Context, o options, p place) (result, error) {
-		r, err := drainOutbox(ctx, o, p, onPublished)
-		r.name = "one relay, " + onPublished
-		return r, err
+		return drainOutbox(ctx, o, p, claim, published)
 	}
 }
 
-func drainOutbox(ctx context.Context, o options, p place, onPublished string) (r result, err error) {
+func drainOutbox(ctx context.Context, o options, p place, claim, published string) (r result, err error) {
 	dir, err := os.MkdirTemp("", "figure")
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	binary, config := filepath.Join(dir, "postrider"), filepath.Join(dir, "postrider.yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, configuration, p.dsn, o.batch, onPublished, p.kafka, p.topic), 0o600); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, configuration, p.dsn, claim, o.batch, published, p.kafka, p.topic), 0o600); err != nil {
 		return r, err
 	}
 	if err := command(ctx, "go", "build", "-o", binary, "github.com/postrider/postrider/cmd/postrider"); err != nil {
@@ -52,10 +47,10 @@ func drainOutbox(ctx context.Context, o options, p place, onPublished string) (r
 	if err := command(ctx, binary, "init", "-c", config); err != nil {
 		return r, err
 	}
-	if _, err := p.db.ExecContext(ctx, fillOutbox, o.events, o.keys, o.size); err != nil {
+	if _, err := p.db.ExecContext(ctx, p.fill, o.keys, o.size, o.events); err != nil {
 		return r, err
 	}
-	if _, err := p.db.ExecContext(ctx, "VACUUM ANALYZE outbox_events"); err != nil {
+	if _, err := p.db.ExecContext(ctx, p.tidy); err != nil {
 		return r, err
 	}
 	return runRelay(ctx, o, p, binary, config)
@@ -92,7 +87,7 @@ func awaitDrained(ctx context.Context, o options, p place) error {
 		return err
 	}
 	return poll(ctx, func() (settled bool, err error) {
-		const query = "SELECT NOT EXISTS (SELECT FROM outbox_events WHERE status = 'PENDING')"
+		const query = "SELECT NOT EXISTS (SELECT 1 FROM outbox_events WHERE status IN ('PENDING', 'PROCESSING'))"
 		err = p.db.QueryRowContext(ctx, query).Scan(&settled)
 		return settled, err
 	})

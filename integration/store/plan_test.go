@@ -85,7 +85,7 @@ func checkPlans(t *testing.T, s *sqlstore.Store, plans *planLog) {
 
 	events = readSome(t, s, req)
 	plans.take().check(t, "read", bounds{
-		indexes: []string{"ready", "waiting", "blocking"}, also: "pkey", sorted: 2 * req.PerShard, pages: 20 * req.Limit,
+		indexes: []string{"ready", "waiting", "blocking", "gaps"}, also: "pkey", sorted: 2 * req.PerShard, pages: 20 * req.Limit,
 	})
 
 	var published, failed []relay.Settlement

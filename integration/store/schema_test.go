@@ -36,7 +36,7 @@ func TestInitRefusesTablesThatItMustLeaveAlone(t *testing.T) {
 		}
 		refuse(sqlstore.Config{Shards: 8}, "set relay.shards to 4")
 		refuse(sqlstore.Config{Shards: 4, Payload: sqlstore.PayloadBinary}, "use payload json")
-		execute(t, d.db, "INSERT INTO outbox_schema SELECT 99, applied_at, outbox_table, shards, payload FROM outbox_schema")
+		execute(t, d.db, "INSERT INTO outbox_schema SELECT 99, applied_at, outbox_table, shards, payload FROM outbox_schema WHERE version = 1")
 		refuse(sqlstore.Config{Shards: 4}, "version 99")
 	})
 }
@@ -103,6 +103,39 @@ func TestPrintIsWhatInitDoes(t *testing.T) {
 		}
 		if err := s.Init(t.Context()); err != nil {
 			t.Errorf("Init after the printed SQL: %v", err)
+		}
+	})
+}
+
+func TestInitUpgradesTablesOfTheFirstVersion(t *testing.T) {
+	eachDatabase(t, func(t *testing.T, d database) {
+		s := d.store(t, sqlstore.Config{})
+		d.addMany(t, 3)
+		schema := strings.TrimSuffix(d.table, "outbox_events")
+		for _, undo := range []string{
+			"DROP TABLE " + schema + "outbox_versions",
+			"DROP INDEX " + schema + "outbox_events_gaps",
+			"DROP INDEX " + schema + "outbox_events_failed",
+			"CREATE INDEX outbox_events_failed ON " + d.table + " (shard, id) WHERE status = 'PENDING' AND retry_count > 0",
+			"ALTER TABLE " + schema + "outbox_relays DROP COLUMN claim",
+			"DELETE FROM " + schema + "outbox_schema WHERE version > 1",
+		} {
+			execute(t, d.db, undo)
+		}
+		old := d.open(t, sqlstore.Config{})
+		if _, err := old.Read(t.Context(), relay.ReadRequest{Shards: []int{0}, PerShard: 1, Limit: 1, MaxBytes: 1}); err == nil {
+			t.Fatal("tables of the first version are read without an upgrade")
+		}
+		if err := old.Init(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range old.Verify(t.Context()) {
+			if f.Level != "ok" {
+				t.Errorf("%+v", f)
+			}
+		}
+		if b, err := s.Backlog(t.Context()); err != nil || b.Pending != 3 {
+			t.Errorf("backlog %+v, %v", b, err)
 		}
 	})
 }

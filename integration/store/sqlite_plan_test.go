@@ -55,7 +55,8 @@ func TestSQLitePlans(t *testing.T) {
 
 var (
 	scan   = regexp.MustCompile(`^SCAN (e|r|w|b|outbox_events)\b`)
-	tokens = strings.NewReplacer("{events}", "outbox_events", "{shards}", "outbox_shards", "{attempts}", "outbox_attempts")
+	tokens = strings.NewReplacer("{events}", "outbox_events", "{shards}", "outbox_shards", "{attempts}", "outbox_attempts",
+		"{versions}", "outbox_versions")
 )
 
 // explain returns the steps of the plans of all statements of one of the store's files.

@@ -9,12 +9,14 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 
 	_ "github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite"
 
+	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/sqlstore"
 	"github.com/postrider/postrider/storetest"
 )
@@ -136,6 +138,7 @@ func newHarness(t testing.TB, d database) storetest.Harness {
 	s := d.store(t, sqlstore.Config{})
 	return storetest.Harness{
 		Store:         s,
+		Claims:        func() relay.Store { return s.RowClaims() },
 		Operator:      s,
 		Shards:        shards,
 		Init:          s.Init,
@@ -177,6 +180,9 @@ func (p producer) Add(t *testing.T, e storetest.Event) string {
 		columns["aggregate_version"] = *e.Version
 	}
 	statement, args := p.d.insert(p.d.table, columns, e)
+	if p.d.dialect.String() == sqlstore.MySQL.String() {
+		return p.exec(t, statement, args)
+	}
 	var id string
 	if err := p.QueryRow(statement, args...).Scan(&id); err == sql.ErrNoRows {
 		return ""
@@ -184,6 +190,27 @@ func (p producer) Add(t *testing.T, e storetest.Event) string {
 		t.Fatalf("%s: %v", statement, err)
 	}
 	return id
+}
+
+// exec inserts where an INSERT returns no rows.
+func (p producer) exec(t *testing.T, statement string, args []any) string {
+	t.Helper()
+	result, err := p.Exec(statement, args...)
+	if err != nil {
+		t.Fatalf("%s: %v", statement, err)
+	}
+	written, err := result.RowsAffected()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if written == 0 {
+		return ""
+	}
+	id, err := result.LastInsertId()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strconv.FormatInt(id, 10)
 }
 
 func insertPostgres(table string, columns map[string]any, e storetest.Event) (string, []any) {

@@ -12,9 +12,9 @@ import (
 // maxBytes is the shortest limit on names of the databases served (PostgreSQL).
 const maxBytes = 63
 
-// QuoteTable returns a table name, with or without its schema, quoted as standard SQL has it. Quoted names are taken
-// as they are written, upper and lower case included.
-func QuoteTable(name string) (string, error) {
+// QuoteTable returns a table name, with or without its schema, in quotes: " as standard SQL has it, or ` as MySQL has it.
+// Quoted names are taken as they are written, upper and lower case included.
+func QuoteTable(name, quote string) (string, error) {
 	parts := strings.Split(name, ".")
 	if len(parts) > 2 {
 		return "", fmt.Errorf(`%q: it must be "name" or "schema.name"`, name)
@@ -23,7 +23,7 @@ func QuoteTable(name string) (string, error) {
 		if err := check(part); err != nil {
 			return "", fmt.Errorf("%q: %w", name, err)
 		}
-		parts[i] = `"` + strings.ReplaceAll(part, `"`, `""`) + `"`
+		parts[i] = quote + strings.ReplaceAll(part, quote, quote+quote) + quote
 	}
 	return strings.Join(parts, "."), nil
 }

@@ -12,9 +12,15 @@ func TestQuoteTable(t *testing.T) {
 		`x" (id) SELECT 1; --`:        `"x"" (id) SELECT 1; --"`,
 		strings.Repeat("t", maxBytes): `"` + strings.Repeat("t", maxBytes) + `"`,
 	} {
-		if got, err := QuoteTable(name); got != want || err != nil {
+		if got, err := QuoteTable(name, `"`); got != want || err != nil {
 			t.Errorf("QuoteTable(%q) = %s, %v; want %s", name, got, err, want)
 		}
+	}
+}
+
+func TestQuoteTableForMySQL(t *testing.T) {
+	if got, err := QuoteTable("app.a`b\"c", "`"); got != "`app`.`a``b\"c`" || err != nil {
+		t.Errorf("%s, %v", got, err)
 	}
 }
 

@@ -6,6 +6,13 @@ newer_root() { # NAME
   echo "$cache/roots/$1"
 }
 
+# dir_in_root NAME DIR: DIR as the server in the root NAME sees it.
+dir_in_root() {
+  local root; root=$(newer_root "$1")
+  [[ $2 == "$root"/srv/* ]] || fail "$1: DIR must be below $root/srv"
+  echo "${2#"$root"}"
+}
+
 newer_user=972 # the only user of a root besides root itself
 
 # unpack_newer NAME USER PACKAGE...: makes the root NAME, once, with USER as the one who runs the server.

@@ -3,7 +3,7 @@
 
 postgres_variable=POSTRIDER_TEST_POSTGRES
 postgres_port=25415
-postgres_needs=('/usr/lib/postgresql/*/bin/initdb=postgresql' psql=postgresql-client)
+postgres_needs=('/usr/lib/postgresql/*/bin/initdb=postgresql' psql=postgresql-client '/usr/lib/*/faketime/libfaketime.so.1=libfaketime')
 postgres_stop_signal=INT # TERM would wait for the clients to leave
 
 postgres_address() { # PORT
@@ -28,14 +28,7 @@ postgres_bin() {
   printf '%s\n' /usr/lib/postgresql/*/bin | sort --version-sort | tail -n 1
 }
 
-# PostgreSQL refuses to run as root. The capability lets its own user reach data below folders that only root
-# may enter, such as root's home and the temporary folders of tests.
-as_postgres=()
-if (( EUID == 0 )); then
-  # shellcheck disable=SC2054 # the commas are setpriv's
-  as_postgres=(setpriv --reuid=postgres --regid=postgres --clear-groups
-    --inh-caps=-all,+dac_override --ambient-caps=-all,+dac_override)
-fi
+mapfile -t as_postgres < <(as_user postgres)
 
 # What every PostgreSQL server shares. ROOT is the folder it is chrooted to, or empty; DIR is a path in ROOT.
 

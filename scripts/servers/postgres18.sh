@@ -16,24 +16,17 @@ postgres18_install() {
 }
 
 postgres18_prepare() { # DIR PORT
-  local dir; dir=$(postgres18_dir "$1")
+  local dir; dir=$(dir_in_root postgres18 "$1")
   chown "$newer_user:$newer_user" "$1"
   prepare_postgres "$(newer_root postgres18)" "$dir" "${in_postgres18[@]}" "$postgres18_bin/initdb"
 }
 
 postgres18_command() { # DIR PORT
-  command_postgres "$(postgres18_dir "$1")" "$2" "${in_postgres18[@]}" "$postgres18_bin/postgres"
+  command_postgres "$(dir_in_root postgres18 "$1")" "$2" "${in_postgres18[@]}" "$postgres18_bin/postgres"
 }
 
 postgres18_answers() { # DIR PORT
   postgres_answers "$1" "$2"
-}
-
-# postgres18_dir DIR: its path in the root.
-postgres18_dir() {
-  local root; root=$(newer_root postgres18)
-  [[ $1 == "$root"/srv/* ]] || fail "postgres18: DIR must be below $root/srv"
-  echo "${1#"$root"}"
 }
 
 in_postgres18=(chroot --userspec=postgres:postgres "$(newer_root postgres18)")

@@ -1,7 +1,19 @@
 -- $1 number of shards. Returns rows that no relay will ever pick up or clean, found by indexes alone: what they are, how
 -- many (up to 1000), and the id of one.
-SELECT 'PROCESSING, which only row claims use', count(*), coalesce(min(id), 0)
-FROM (SELECT id FROM {events} WHERE status = 'PROCESSING' ORDER BY processing_until, id LIMIT 1000) p
+SELECT 'PROCESSING without a claim_token and a processing_until, so that no relay takes them', count(*), min(id)
+FROM (
+  SELECT id FROM {events} WHERE status = 'PROCESSING' AND (claim_token IS NULL OR processing_until IS NULL)
+  ORDER BY processing_until, id
+  LIMIT 1000
+) unclaimed
+HAVING count(*) > 0
+UNION ALL
+SELECT 'PROCESSING although their claims ran out more than an hour ago, because no relay is at work', count(*), min(id)
+FROM (
+  SELECT id FROM {events} WHERE status = 'PROCESSING' AND claim_token IS NOT NULL AND processing_until < now() - interval '1 hour'
+  ORDER BY processing_until, id
+  LIMIT 1000
+) left_over
 HAVING count(*) > 0
 UNION ALL
 SELECT 'PENDING but not due for more than a year', count(*), min(id)

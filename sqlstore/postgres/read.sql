@@ -15,7 +15,23 @@ WITH failed AS (
   SELECT value AS aggregate_id FROM json_array_elements_text($5::text::json)
 )
 SELECT e.id, e.event_id, e.shard, e.aggregate_type, e.aggregate_id, e.event_type, e.aggregate_version, e.topic,
-       e.payload, e.content_type, e.headers, e.retry_count, e.age
+       e.payload, e.content_type, e.headers, e.retry_count, e.age,
+       CASE
+         WHEN e.aggregate_version IS NULL THEN NULL
+         WHEN e.aggregate_version - 1 <= left_version.version THEN NULL
+         -- It waits earlier in the outbox, or nothing of the aggregate has left and nothing lower waits.
+         WHEN EXISTS (
+           SELECT FROM {events} p
+           WHERE p.aggregate_id = e.aggregate_id AND p.aggregate_version = e.aggregate_version - 1 AND p.status = 'PENDING'
+             AND p.aggregate_type = e.aggregate_type AND p.id < e.id
+         ) THEN NULL
+         WHEN left_version.version IS NULL AND NOT EXISTS (
+           SELECT FROM {events} p
+           WHERE p.aggregate_id = e.aggregate_id AND p.aggregate_version < e.aggregate_version AND p.status = 'PENDING'
+             AND p.aggregate_type = e.aggregate_type
+         ) THEN NULL
+         ELSE e.aggregate_version - 1
+       END
 FROM unnest(translate($1::text, '[]', '{}')::smallint[], translate($2::text, '[]', '{}')::bigint[]) AS owned(shard, floor)
 CROSS JOIN LATERAL (
   -- The two halves are disjoint, and each follows one index from its lowest entry. OFFSET 0 keeps the check for a
@@ -31,6 +47,7 @@ CROSS JOIN LATERAL (
       AND (NOT (SELECT failed.any FROM failed) OR NOT EXISTS (
         SELECT FROM {events} b
         WHERE b.aggregate_id = e.aggregate_id AND b.id < e.id AND b.status = 'PENDING' AND b.last_error IS NOT NULL
+          AND (b.aggregate_type = e.aggregate_type AND b.aggregate_version > e.aggregate_version) IS NOT TRUE
         OFFSET 0
       ))
     ORDER BY e.id
@@ -48,6 +65,7 @@ CROSS JOIN LATERAL (
       AND (NOT (SELECT failed.any FROM failed) OR NOT EXISTS (
         SELECT FROM {events} b
         WHERE b.aggregate_id = e.aggregate_id AND b.id < e.id AND b.status = 'PENDING' AND b.last_error IS NOT NULL
+          AND (b.aggregate_type = e.aggregate_type AND b.aggregate_version > e.aggregate_version) IS NOT TRUE
         OFFSET 0
       ))
     ORDER BY e.next_attempt_at, e.id
@@ -56,4 +74,10 @@ CROSS JOIN LATERAL (
   ORDER BY id
   LIMIT $6
 ) e
+LEFT JOIN LATERAL (
+  SELECT v.version
+  FROM {versions} v
+  WHERE e.aggregate_version IS NOT NULL AND v.aggregate_type = e.aggregate_type AND v.aggregate_id = e.aggregate_id
+  OFFSET 0
+) left_version ON true
 LIMIT $7;

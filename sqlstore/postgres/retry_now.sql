@@ -2,7 +2,7 @@
 WITH picked AS (
   SELECT e.id
   FROM {events} e
-  WHERE e.status = 'PENDING' AND e.retry_count > 0 AND e.next_attempt_at > e.created_at AND e.id > $1::bigint AND {filter}
+  WHERE e.status = 'PENDING' AND coalesce(e.last_error, '') <> '' AND e.next_attempt_at > e.created_at AND e.id > $1::bigint AND {filter}
   ORDER BY e.id
   LIMIT $2
   FOR UPDATE

@@ -11,7 +11,15 @@ WITH settled AS (
   DELETE FROM {events} e
   USING settled JOIN proven USING (shard, epoch)
   WHERE e.id = settled.id AND e.shard = settled.shard AND e.status = 'PENDING'
-  RETURNING e.id
+  RETURNING e.id, e.aggregate_type, e.aggregate_id, e.aggregate_version
+), versions AS (
+  INSERT INTO {versions} AS v (aggregate_type, aggregate_id, version)
+  SELECT aggregate_type, aggregate_id, max(aggregate_version)
+  FROM deleted
+  WHERE aggregate_version IS NOT NULL
+  GROUP BY aggregate_type, aggregate_id
+  ON CONFLICT (aggregate_type, aggregate_id) DO UPDATE
+  SET version = greatest(v.version, excluded.version), left_at = excluded.left_at
 ), forgotten AS (
   DELETE FROM {attempts} a WHERE a.event = ANY (ARRAY(SELECT id FROM deleted))
 )

@@ -1,7 +1,7 @@
 -- $1 relay name, $2 member id, $3 settlements as JSON. Returns the ids that were written.
 WITH settled AS (
   SELECT * FROM json_to_recordset($3::text::json)
-    AS settled(id bigint, shard smallint, epoch bigint, state text, retry_count int, retry_after float8, error text)
+    AS settled(id bigint, shard smallint, epoch bigint, state text, retry_count int, retry_after float8, error text, held boolean)
 ), proven AS (
   SELECT l.shard, l.epoch
   FROM {shards} l
@@ -14,8 +14,17 @@ WITH settled AS (
       next_attempt_at = now() + settled.retry_after * interval '1 second'
   FROM settled JOIN proven USING (shard, epoch)
   WHERE e.id = settled.id AND e.shard = settled.shard AND e.status = 'PENDING'
-  RETURNING e.id, settled.state, settled.error
+  RETURNING e.id, e.aggregate_type, e.aggregate_id, e.aggregate_version, settled.state, settled.error, settled.held
+), versions AS (
+  INSERT INTO {versions} AS v (aggregate_type, aggregate_id, version)
+  SELECT aggregate_type, aggregate_id, max(aggregate_version)
+  FROM failed
+  WHERE aggregate_version IS NOT NULL AND state = 'DEAD'
+  GROUP BY aggregate_type, aggregate_id
+  ON CONFLICT (aggregate_type, aggregate_id) DO UPDATE
+  SET version = greatest(v.version, excluded.version), left_at = excluded.left_at
+), kept AS (
+  INSERT INTO {attempts} (event, outcome, error, actor)
+  SELECT id, CASE state WHEN 'DEAD' THEN 'dead' ELSE 'retry' END, error, $2 FROM failed WHERE held IS NOT TRUE
 )
-INSERT INTO {attempts} (event, outcome, error, actor)
-SELECT id, CASE state WHEN 'DEAD' THEN 'dead' ELSE 'retry' END, error, $2 FROM failed
-RETURNING event;
+SELECT id FROM failed;

@@ -12,8 +12,22 @@ WITH RECURSIVE numbers(shard) AS (
     ) FROM numbers
   )
 )
-SELECT 'PROCESSING, which only row claims use', count(*), min(id)
-FROM (SELECT id FROM {events} WHERE status = 'PROCESSING' ORDER BY processing_until, id LIMIT 1000)
+SELECT 'PROCESSING without a claim_token and a processing_until, so that no relay takes them', count(*), min(id)
+FROM (
+  SELECT id FROM {events} WHERE status = 'PROCESSING' AND (claim_token IS NULL OR processing_until IS NULL)
+  ORDER BY processing_until, id
+  LIMIT 1000
+)
+HAVING count(*) > 0
+UNION ALL
+SELECT 'PROCESSING although their claims ran out more than an hour ago, because no relay is at work', count(*), min(id)
+FROM (
+  SELECT id FROM {events}
+  WHERE status = 'PROCESSING' AND claim_token IS NOT NULL
+    AND processing_until < strftime('%Y-%m-%d %H:%M:%f', 'now', '-1 hour')
+  ORDER BY processing_until, id
+  LIMIT 1000
+)
 HAVING count(*) > 0
 UNION ALL
 SELECT 'PENDING but not due for more than a year', count(*), min(id)

@@ -1,5 +1,5 @@
 -- ?1 number of shards. Returns, for each shard in which something is due or has failed, the oldest such event: the
--- oldest of the first in outbox order, the first that fell due, and the first that failed.
+-- oldest of the first in outbox order, the first that fell due, the first that failed, and those that are claimed.
 WITH RECURSIVE numbers(shard) AS (
   SELECT 0 UNION ALL SELECT shard + 1 FROM numbers WHERE shard + 1 < ?1
 ), heads(id) AS (
@@ -20,10 +20,12 @@ WITH RECURSIVE numbers(shard) AS (
   UNION
   SELECT (
     SELECT e.id FROM {events} e
-    WHERE e.shard = numbers.shard AND e.status = 'PENDING' AND e.retry_count > 0
+    WHERE e.shard = numbers.shard AND e.status = 'PENDING' AND coalesce(e.last_error, '') <> ''
     ORDER BY e.id
     LIMIT 1
   ) FROM numbers
+  UNION
+  SELECT id FROM (SELECT e.id FROM {events} e WHERE e.status = 'PROCESSING' ORDER BY e.processing_until, e.id LIMIT 10000)
 ), ranked AS (
   SELECT e.*, row_number() OVER (PARTITION BY e.shard ORDER BY e.created_at, e.id) AS place
   FROM {events} e

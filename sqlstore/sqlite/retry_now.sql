@@ -2,7 +2,7 @@
 INSERT INTO {attempts} (event, outcome, error, actor)
 SELECT e.id, ?3, ?4, ?5
 FROM {events} e
-WHERE e.status = 'PENDING' AND e.retry_count > 0 AND e.next_attempt_at > e.created_at AND e.id > ?1 AND {filter}
+WHERE e.status = 'PENDING' AND coalesce(e.last_error, '') <> '' AND e.next_attempt_at > e.created_at AND e.id > ?1 AND {filter}
 ORDER BY e.id
 LIMIT ?2;
 
@@ -11,7 +11,7 @@ SET next_attempt_at = min(created_at, strftime('%Y-%m-%d %H:%M:%f', 'now'))
 WHERE id IN (
   SELECT e.id
   FROM {events} e
-  WHERE e.status = 'PENDING' AND e.retry_count > 0 AND e.next_attempt_at > e.created_at AND e.id > ?1 AND {filter}
+  WHERE e.status = 'PENDING' AND coalesce(e.last_error, '') <> '' AND e.next_attempt_at > e.created_at AND e.id > ?1 AND {filter}
   ORDER BY e.id
   LIMIT ?2
 )

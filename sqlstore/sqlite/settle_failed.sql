@@ -1,10 +1,22 @@
 -- ?1 relay name, ?2 member id, ?3 settlements as JSON. Returns the ids that were written.
+INSERT INTO {versions} (aggregate_type, aggregate_id, version)
+SELECT e.aggregate_type, e.aggregate_id, max(e.aggregate_version)
+FROM json_each(?3) settled
+JOIN {shards} l ON l.relay_name = ?1 AND l.owner = ?2
+  AND l.shard = settled.value ->> 'shard' AND l.epoch = settled.value ->> 'epoch'
+JOIN {events} e ON e.id = settled.value ->> 'id' AND e.shard = l.shard AND e.status = 'PENDING'
+WHERE e.aggregate_version IS NOT NULL AND settled.value ->> 'state' = 'DEAD'
+GROUP BY e.aggregate_type, e.aggregate_id
+ON CONFLICT (aggregate_type, aggregate_id) DO UPDATE
+SET version = max(version, excluded.version), left_at = excluded.left_at;
+
 INSERT INTO {attempts} (event, outcome, error, actor)
 SELECT e.id, CASE settled.value ->> 'state' WHEN 'DEAD' THEN 'dead' ELSE 'retry' END, settled.value ->> 'error', ?2
 FROM json_each(?3) settled
 JOIN {shards} l ON l.relay_name = ?1 AND l.owner = ?2
   AND l.shard = settled.value ->> 'shard' AND l.epoch = settled.value ->> 'epoch'
-JOIN {events} e ON e.id = settled.value ->> 'id' AND e.shard = l.shard AND e.status = 'PENDING';
+JOIN {events} e ON e.id = settled.value ->> 'id' AND e.shard = l.shard AND e.status = 'PENDING'
+WHERE settled.value ->> 'held' IS NOT TRUE;
 
 UPDATE {events} AS e
 SET status = settled.value ->> 'state', retry_count = settled.value ->> 'retry_count',

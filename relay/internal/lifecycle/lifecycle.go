@@ -19,9 +19,11 @@ const (
 	Acknowledged Cause = "acknowledged" // the sink acknowledged the event durably
 	Failed       Cause = "failed"       // an attempt failed and another one follows
 	Deferred     Cause = "deferred"     // the sink asked for a later time; no attempt is spent
+	Held         Cause = "held"         // a version of its aggregate must leave first; nothing was tried
 	Exhausted    Cause = "exhausted"    // the last attempt failed
 	Refused      Cause = "refused"      // the event can never be sent
 	Claimed      Cause = "claimed"      // a relay claimed the row (row claims only)
+	GivenBack    Cause = "given back"   // the relay will not send it, or stops
 	ClaimExpired Cause = "claim expired"
 	Redriven     Cause = "redriven"  // an operator sends a dead letter again
 	Discarded    Cause = "discarded" // an operator gives a dead letter up
@@ -48,6 +50,7 @@ var transitions = func() []Transition {
 		{pending, published, Acknowledged},
 		{pending, pending, Failed},
 		{pending, pending, Deferred},
+		{pending, pending, Held},
 		{pending, dead, Exhausted},
 		{pending, dead, Refused},
 		{pending, processing, Claimed},
@@ -56,6 +59,7 @@ var transitions = func() []Transition {
 		{processing, pending, Deferred},
 		{processing, dead, Exhausted},
 		{processing, dead, Refused},
+		{processing, pending, GivenBack},
 		{processing, pending, ClaimExpired},
 		{dead, pending, Redriven},
 		{dead, discarded, Discarded},

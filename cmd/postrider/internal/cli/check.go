@@ -73,7 +73,7 @@ func outboxFindings(ctx context.Context, cfg *config.Config) []operator.Finding 
 	defer outbox.Close()
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	return outbox.Store.Verify(ctx)
+	return outbox.Check(ctx, cfg.Relay)
 }
 
 func sinkFindings(ctx context.Context, cfg *config.Config) []operator.Finding {

@@ -15,7 +15,7 @@ func (c *command) init() *cobra.Command {
 	var payload string
 	cmd := &cobra.Command{
 		Use:   "init",
-		Short: "Creates the outbox tables or brings them up to this version",
+		Short: "Creates the outbox tables or brings them up to this version; beside a table of yours, only the side tables",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			cfg, err := c.load()
@@ -34,16 +34,24 @@ func (c *command) init() *cobra.Command {
 			}
 			defer outbox.Close()
 			if printed {
-				return outbox.Store.Print(c.stdout)
+				return outbox.Print(c.stdout)
 			}
 			if err := outbox.Store.Init(cmd.Context()); err != nil {
 				return err
 			}
-			_, err = fmt.Fprintf(c.stdout, "outbox %s is ready in %s\n", cfg.Outbox.Table, outbox.Address)
-			return err
+			return c.printReady(cfg, outbox)
 		},
 	}
 	cmd.Flags().BoolVar(&printed, "print", false, "print the SQL and touch nothing")
 	cmd.Flags().StringVar(&payload, "payload", "", "`type` of the payload column, json or binary (default as in outbox.payload)")
 	return cmd
+}
+
+func (c *command) printReady(cfg *config.Config, outbox *wiring.Outbox) error {
+	text := "outbox %s is ready in %s\n"
+	if cfg.Outbox.Mapping != nil {
+		text = "the side tables of %s are ready in %s; the table itself was not touched\n"
+	}
+	_, err := fmt.Fprintf(c.stdout, text, cfg.Outbox.Table, outbox.Address)
+	return err
 }

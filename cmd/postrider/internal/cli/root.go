@@ -69,9 +69,10 @@ func (c *command) root() *cobra.Command {
 	return root
 }
 
-// printsJSON adds --json to a command that prints data.
+// printsJSON adds --json to a command that prints data. Errors stay text, on standard error: a program that runs the
+// command goes by its exit code, and finds on standard output JSON or nothing.
 func (c *command) printsJSON(cmd *cobra.Command) *cobra.Command {
-	cmd.Flags().BoolVar(&c.json, "json", false, "print JSON")
+	cmd.Flags().BoolVar(&c.json, "json", false, "print data as JSON; errors stay text, on standard error")
 	return cmd
 }
 

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"database/sql"
 	"errors"
 	"flag"
 	"fmt"
@@ -14,8 +13,6 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	_ "modernc.org/sqlite"
-
-	"github.com/postrider/postrider/sqlstore"
 )
 
 var update = flag.Bool("update", false, "write what commands print into the scripts")
@@ -51,6 +48,7 @@ func TestScripts(t *testing.T) {
 		RequireUniqueNames:  true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":     exits,
+			"database":  newDatabase,
 			"sql":       execute,
 			"await":     await,
 			"terminate": terminate,
@@ -74,12 +72,6 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if strconv.Itoa(code) != args[0] {
 		ts.Fatalf("exit code %d, want %s", code, args[0])
 	}
-}
-
-func openDatabase(ts *testscript.TestScript, file string) *sql.DB {
-	db, err := sql.Open("sqlite", sqlstore.SQLiteDSN(ts.MkAbs(file)))
-	ts.Check(err)
-	return db
 }
 
 // sql DATABASE FILE: executes the statements in the file.

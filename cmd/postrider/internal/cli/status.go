@@ -31,7 +31,7 @@ func (c *command) status() *cobra.Command {
 				if c.json {
 					return c.printJSON(withLists(status))
 				}
-				return c.printStatus(status, cfg.Relay.Name)
+				return c.printStatus(status, cfg.Relay)
 			})
 		},
 	})
@@ -57,7 +57,7 @@ func countText(state postrider.State, n int64, estimated bool) string {
 	return text
 }
 
-func (c *command) printStatus(s operator.Status, relayName string) error {
+func (c *command) printStatus(s operator.Status, r config.Relay) error {
 	t := newTable(c.stdout)
 	for _, state := range postrider.States() {
 		if n := s.States[state]; n > 0 || state != postrider.StateProcessing {
@@ -65,11 +65,13 @@ func (c *command) printStatus(s operator.Status, relayName string) error {
 		}
 	}
 	t.row("oldest unpublished", human.Seconds(s.OldestPendingSeconds))
-	t.row("shards", fmt.Sprintf("%d: %d owned, %d free, %d expired", s.Shards.Total, s.Shards.Owned, s.Shards.Free, s.Shards.Expired))
+	if r.Claim == config.ClaimShard {
+		t.row("shards", fmt.Sprintf("%d: %d owned, %d free, %d expired", s.Shards.Total, s.Shards.Owned, s.Shards.Free, s.Shards.Expired))
+	}
 	if err := t.flush(); err != nil {
 		return err
 	}
-	return cmp.Or(c.printRelays(s, relayName), c.printSinks(s), c.printKeyGroups(s))
+	return cmp.Or(c.printRelays(s, r.Name), c.printSinks(s), c.printKeyGroups(s))
 }
 
 func (c *command) printRelays(s operator.Status, name string) error {

@@ -38,12 +38,15 @@ func Parse(file string, data []byte, lookup func(string) (string, bool)) (*Confi
 	var c Config
 	if root := r.parseDocument(data); root != nil {
 		newValue(r, "", root).object(func(o *object) {
-			c.Outbox = readOutbox(o.field("outbox"))
-			c.Relay = readRelay(o.field("relay"))
+			known := Outbox{} // what is wrong with the outbox is not told again by what depends on it
+			if r.isClean(func() { c.Outbox = readOutbox(o.field("outbox")) }) {
+				known = c.Outbox
+			}
+			c.Relay = readRelay(o.field("relay"), known)
 			o.require("sinks", "name at least one: sinks: {main: {type: stdout}}")
 			c.Sinks = readSinks(o.field("sinks"))
 			o.require("routes", "without one no event goes anywhere: routes: [{sink: main}]")
-			c.Routes = readRoutes(o.field("routes"), c.Sinks, c.Relay.Retry)
+			c.Routes = readRoutes(o.field("routes"), c.Sinks, defaultRoute(c))
 			c.Admin = readAdmin(o.field("admin"))
 			c.Log = readLog(o.field("log"))
 		})
@@ -52,4 +55,12 @@ func Parse(file string, data []byte, lookup func(string) (string, bool)) (*Confi
 		return nil, err
 	}
 	return &c, nil
+}
+
+// defaultRoute is what a route leaves open.
+func defaultRoute(c Config) Route {
+	if c.Outbox.Preset == "debezium" {
+		return Route{Topic: "outbox.event.{aggregate_type}", Headers: HeadersDebezium, Retry: c.Relay.Retry}
+	}
+	return Route{Topic: "{aggregate_type}", Headers: HeadersPostrider, Retry: c.Relay.Retry}
 }

@@ -80,7 +80,7 @@ func TestEveryValueIsRead(t *testing.T) {
 	want := &Config{
 		Outbox: Outbox{DSN: "postgres://app:p$$w@db:5432/app", Database: Postgres, Table: "app.events", Payload: PayloadBinary},
 		Relay: Relay{
-			Name: "orders-1", Claim: ClaimShard, Shards: 1024, Batch: 250,
+			Name: "orders-1", Claim: ClaimShard, VersionGap: 90 * time.Minute, Shards: 1024, Batch: 250,
 			MaxInFlightEvents: 1000, MaxInFlightBytes: 64_000_000,
 			Lease: 20 * time.Second, PublishTimeout: 1500 * time.Millisecond,
 			Poll:        Poll{Min: 10 * time.Millisecond, Max: time.Second},
@@ -106,7 +106,7 @@ func TestEveryValueIsRead(t *testing.T) {
 			{Name: "out", Type: SinkStdout},
 		},
 		Routes: []Route{
-			{AggregateType: "order", EventType: "order.*", Sink: "main", Topic: "orders.{event_type}", Headers: HeadersPostrider,
+			{AggregateType: "order", EventType: "order.*", Sink: "main", Topic: "orders.{event_type}", Headers: HeadersDebezium,
 				Retry: Retry{Backoff: &Backoff{Initial: 2 * time.Second, Max: time.Hour, Attempts: 3}, Jitter: 0}},
 			{AggregateType: "order", Sink: "jet", Topic: "x.{aggregate_type}.{aggregate_id}", Headers: HeadersPostrider,
 				Retry: Retry{Schedule: []time.Duration{time.Second}, Jitter: 0.055}},
@@ -132,6 +132,13 @@ func TestEachDatabaseAndItsScheme(t *testing.T) {
 		if got := databaseOf(dsn); got != want {
 			t.Errorf("%q is %q, want %q", dsn, got, want)
 		}
+	}
+}
+
+func TestMariaDBIsReachedAsMySQL(t *testing.T) {
+	c, err := Parse("f", []byte(`{outbox: {dsn: "mariadb://u:p@h/db"}, sinks: {main: {type: stdout}}, routes: [{sink: main}]}`), os.LookupEnv)
+	if err != nil || c.Outbox.Database != MySQL || c.Outbox.DSN.Reveal() != "mysql://u:p@h/db" {
+		t.Errorf("got %+v, %v", c, err)
 	}
 }
 

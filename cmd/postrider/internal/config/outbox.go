@@ -3,20 +3,50 @@ package config
 import (
 	"regexp"
 	"strings"
+
+	"github.com/postrider/postrider/sqlstore"
 )
 
 // Outbox says where the outbox table is.
 type Outbox struct {
 	// DSN addresses the database. It begins with postgres://, postgresql://,
-	// mysql://, mariadb://, mongodb://, mongodb+srv:// or sqlite: .
+	// mysql://, mongodb://, mongodb+srv:// or sqlite: ; mariadb:// in the file
+	// has become mysql:// .
 	DSN Secret
 	// Database is the kind of database that the DSN's scheme names.
 	Database Database
 	// Table is the table's name, perhaps with its schema before a dot.
-	// The default is outbox_events.
+	// The default is outbox_events, or the table of the preset.
 	Table string
-	// Payload is the type of the payload column. The default is json.
+	// Payload is the type of the payload column: whether it holds JSON. The
+	// default is json.
 	Payload Payload
+	// Preset names what Mapping was before the file changed it; it may be
+	// empty.
+	Preset string
+	// Mapping is nil for a table that postrider init creates.
+	Mapping *sqlstore.Mapping
+}
+
+// marksPublished reports whether a row can show that it was published.
+func (o Outbox) marksPublished() bool {
+	m := o.Mapping
+	switch {
+	case m == nil:
+		return true
+	case m.Status != "":
+		return m.Words.Published != ""
+	default:
+		return m.PublishedAt != ""
+	}
+}
+
+// takesClaims reports whether a row can show which relay has claimed it.
+func (o Outbox) takesClaims() bool {
+	if m := o.Mapping; m != nil {
+		return m.ClaimToken != "" && m.ProcessingUntil != "" && m.Words.Processing != ""
+	}
+	return o.Database != MongoDB
 }
 
 // Database is a kind of database.
@@ -50,13 +80,7 @@ var tableName = regexp.MustCompile(`^([A-Za-z_][A-Za-z0-9_]{0,62}\.)?[A-Za-z_][A
 func readOutbox(v value) Outbox {
 	outbox := Outbox{Table: "outbox_events", Payload: PayloadJSON}
 	v.object(func(o *object) {
-		o.require("dsn", "write dsn: ${DATABASE_URL}, or the address itself")
-		if str(o, "dsn", &outbox.DSN) {
-			outbox.Database = databaseOf(outbox.DSN.Reveal())
-			if outbox.Database == "" {
-				o.problem("dsn", "is no address of a database", "write postgres://user:password@host:5432/db, mysql://..., mongodb://..., or sqlite:FILE")
-			}
-		}
+		readDSN(o, &outbox)
 		strAs(o, "table", &outbox.Table, func(text string) (string, *mistake) {
 			if !tableName.MatchString(text) {
 				return "", &mistake{"is no table name", "write name or schema.name, with letters, digits and _"}
@@ -64,10 +88,30 @@ func readOutbox(v value) Outbox {
 			return text, nil
 		})
 		choice(o, "payload", &outbox.Payload, PayloadJSON, PayloadBinary)
-		o.refuse("preset", "the table must be one that postrider init creates")
-		o.refuse("columns", "the table must be one that postrider init creates")
+		if outbox.Database == MongoDB && o.has("payload") {
+			o.problem("payload", "means nothing with MongoDB, where each event says it by its type", "remove it")
+		}
+		outbox.Mapping = readMapping(o, &outbox)
 	})
 	return outbox
+}
+
+func readDSN(o *object, outbox *Outbox) {
+	o.require("dsn", "write dsn: ${DATABASE_URL}, or the address itself")
+	if !str(o, "dsn", &outbox.DSN) {
+		return
+	}
+	outbox.Database = databaseOf(outbox.DSN.Reveal())
+	switch outbox.Database {
+	case "":
+		o.problem("dsn", "is no address of a database", "write postgres://user:password@host:5432/db, mysql://..., mongodb://..., or sqlite:FILE")
+	case MySQL:
+		_, rest, _ := strings.Cut(outbox.DSN.Reveal(), "://")
+		outbox.DSN = Secret("mysql://" + rest)
+		if _, err := sqlstore.MySQLDSN(outbox.DSN.Reveal()); err != nil {
+			o.problem("dsn", "cannot be used: "+err.Error(), "in a password write @ as %40, : as %3A and / as %2F")
+		}
+	}
 }
 
 // databaseOf gives the kind of database that a DSN addresses, or nothing.

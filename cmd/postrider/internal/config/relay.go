@@ -2,6 +2,7 @@ package config
 
 import (
 	"regexp"
+	"strings"
 	"time"
 )
 
@@ -10,12 +11,14 @@ type Relay struct {
 	// Name is the relay name: relays with one name share the work. The
 	// default is "default".
 	Name string
-	// Claim is how they share it. The default, and for now the only one, is
-	// shard.
+	// Claim is how they share it. The default is shard.
 	Claim Claim
-	// Shards is the number of shards of this relay name, 1 to 1024. The
-	// default is 64.
+	// Shards is the number of shards that the table is laid out for, and that
+	// relays lease unless Claim is row, 1 to 1024. The default is 64.
 	Shards int
+	// VersionGap is how long a gap in an aggregate's versions holds its key;
+	// 0, the default, is until it closes. It is 0 when Claim is row.
+	VersionGap time.Duration
 	// Batch is how many events one read takes at most. The default is 500.
 	Batch int
 	// MaxInFlightEvents bounds the events in memory; it is not less than
@@ -24,16 +27,17 @@ type Relay struct {
 	// MaxInFlightBytes bounds the bytes of events in memory. The default is
 	// 16 MiB.
 	MaxInFlightBytes int
-	// Lease is how long a shard stays with a relay that has died, at least
-	// 1s. The default is 30s.
+	// Lease is how long a shard, or a claimed event, stays with a relay that
+	// has died, at least 1s. The default is 30s.
 	Lease time.Duration
 	// Poll bounds the pause between two reads.
 	Poll Poll
 	// OnPublished says what becomes of a published event's row. The default
-	// is keep.
+	// is keep, or delete with a preset whose table cannot show it.
 	OnPublished OnPublished
 	// Retention is how long a kept row stays; 0 keeps it for ever. It means
-	// nothing when OnPublished is delete. The default is 72h.
+	// nothing when OnPublished is delete. The default is 72h, and 0 for a
+	// table that postrider init did not create.
 	Retention time.Duration
 	// Cleanup says how rows past their retention are removed.
 	Cleanup Cleanup
@@ -71,6 +75,14 @@ const (
 	ClaimRow   Claim = "row"
 )
 
+// order is what is asked of the events of a key.
+type order string
+
+const (
+	orderKey  order = "key"
+	orderNone order = "none"
+)
+
 // OnPublished is what becomes of a published event's row.
 type OnPublished string
 
@@ -100,7 +112,7 @@ const (
 	longestPublishTimeout = 10 * time.Second // of those that are not given
 )
 
-func readRelay(v value) Relay {
+func readRelay(v value, outbox Outbox) Relay {
 	relay := Relay{
 		Name:             "default",
 		Claim:            ClaimShard,
@@ -118,10 +130,10 @@ func readRelay(v value) Relay {
 	}
 	v.object(func(o *object) {
 		strAs(o, "name", &relay.Name, parseName)
-		readSharing(o, &relay)
+		readSharing(o, &relay, outbox)
 		readLimits(o, &relay)
 		readPoll(o.field("poll"), &relay.Poll)
-		readPublished(o, &relay)
+		readPublished(o, &relay, outbox)
 		duration(o, "grace", &relay.Grace, time.Millisecond)
 		relay.Retry = readRetry(o.field("retry"), relay.Retry)
 		if choice(o, "on_dead", &relay.OnDead, ContinueKey, HoldKey) && relay.OnDead == HoldKey {
@@ -142,16 +154,58 @@ func parseName(text string) (string, *mistake) {
 	return text, nil
 }
 
-func readSharing(o *object, relay *Relay) {
-	if choice(o, "claim", &relay.Claim, ClaimShard, ClaimRow) && relay.Claim == ClaimRow {
-		o.problem("claim", "row is not available in this version", "write shard")
+func readSharing(o *object, relay *Relay, outbox Outbox) {
+	choice(o, "claim", &relay.Claim, ClaimShard, ClaimRow)
+	switch {
+	case relay.Claim != ClaimRow || outbox.takesClaims():
+	case outbox.Database == MongoDB:
+		o.problem("claim", "row is not available with MongoDB in this version", "write claim: shard")
+	default:
+		o.problem("claim", "rows of this table cannot be claimed one by one",
+			"write claim: shard, or name columns.claim_token, columns.processing_until and status.processing in outbox")
 	}
+	readOrder(o, relay)
 	integer(o, "shards", &relay.Shards, 1, maxShards)
 	duration(o, "lease", &relay.Lease, time.Second)
 	relay.PublishTimeout = min(longestPublishTimeout, relay.Lease/2)
 	if duration(o, "publish_timeout", &relay.PublishTimeout, time.Millisecond) && relay.PublishTimeout >= relay.Lease {
 		o.problem("publish_timeout", "must be shorter than lease", "a relay hands nothing to a sink that could outlive its lease")
 	}
+}
+
+// readOrder refuses what asks for order of relays that keep none.
+func readOrder(o *object, relay *Relay) {
+	asked := orderKey
+	if relay.Claim == ClaimRow {
+		asked = orderNone
+	}
+	choice(o, "order", &asked, orderKey, orderNone)
+	read(o, "version_gap", &relay.VersionGap, parseVersionGap)
+	switch {
+	case relay.Claim == ClaimRow && asked == orderKey:
+		o.problem("order", "claim: row keeps no order", "write claim: shard, or order: none")
+	case relay.Claim == ClaimRow && o.has("version_gap"):
+		o.problem("version_gap", "asks for order, and claim: row keeps none", "write claim: shard, or remove it")
+	case asked == orderNone && o.has("version_gap"):
+		o.problem("version_gap", "asks for order, and order is none", "write order: key, or remove it")
+	}
+}
+
+// parseVersionGap takes hold, as 0, or how long to hold.
+func parseVersionGap(text string) (time.Duration, *mistake) {
+	const hint = "write hold, or continue after 10m"
+	if text == "hold" {
+		return 0, nil
+	}
+	bound, found := strings.CutPrefix(text, "continue after ")
+	if !found {
+		return 0, &mistake{"does not say what becomes of a gap", hint}
+	}
+	after, wrong := parseDuration(strings.TrimSpace(bound), time.Millisecond)
+	if wrong != nil {
+		return 0, &mistake{wrong.message, hint}
+	}
+	return after, nil
 }
 
 func readLimits(o *object, relay *Relay) {
@@ -173,8 +227,18 @@ func readPoll(v value, poll *Poll) {
 	})
 }
 
-func readPublished(o *object, relay *Relay) {
+func readPublished(o *object, relay *Relay, outbox Outbox) {
+	if outbox.Mapping != nil {
+		relay.Retention = 0
+	}
+	if outbox.Preset != "" && !outbox.marksPublished() {
+		relay.OnPublished = DeletePublished // nothing else deletes rows without being told to
+	}
 	choice(o, "on_published", &relay.OnPublished, KeepPublished, DeletePublished)
+	if relay.OnPublished == KeepPublished && !outbox.marksPublished() {
+		o.problem("on_published", "no row of this table can show that it was published",
+			"write on_published: delete, or name the column that shows it in columns.status or columns.published_at of outbox")
+	}
 	duration(o, "retention", &relay.Retention, 0)
 	o.field("cleanup").object(func(o *object) {
 		duration(o, "interval", &relay.Cleanup.Interval, time.Second)

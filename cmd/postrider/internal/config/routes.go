@@ -16,10 +16,10 @@ type Route struct {
 	// Topic is the template for the topic, or the subject with NATS, of an
 	// event without a topic of its own: plain text with the fields
 	// {aggregate_type}, {aggregate_id} and {event_type}. The default is
-	// {aggregate_type}.
+	// {aggregate_type}, with the preset debezium outbox.event.{aggregate_type}.
 	Topic string
-	// Headers is the layout of the message headers. The default, and for now
-	// the only one, is postrider.
+	// Headers is the layout of the message headers. The default is postrider,
+	// with the preset debezium debezium.
 	Headers Headers
 	// Retry is the route's own policy, or that of the relay.
 	Retry Retry
@@ -41,12 +41,13 @@ type placedRoute struct {
 	line int
 }
 
-func readRoutes(v value, sinks []Sink, inherited Retry) []Route {
+// readRoutes takes what a route leaves open from the defaults.
+func readRoutes(v value, sinks []Sink, defaults Route) []Route {
 	var routes []Route
 	var placed []placedRoute
 	isList := v.items(func(item value) {
 		var route Route
-		if item.r.isClean(func() { route = readRoute(item, sinks, inherited) }) {
+		if item.r.isClean(func() { route = readRoute(item, sinks, defaults) }) {
 			reportUnreachable(item, route, placed)
 			placed = append(placed, placedRoute{route, item.at.Line})
 		}
@@ -68,8 +69,8 @@ func reportUnreachable(v value, route Route, earlier []placedRoute) {
 	}
 }
 
-func readRoute(v value, sinks []Sink, inherited Retry) Route {
-	route := Route{Topic: "{aggregate_type}", Headers: HeadersPostrider, Retry: inherited}
+func readRoute(v value, sinks []Sink, defaults Route) Route {
+	route := defaults
 	v.object(func(o *object) {
 		strAs(o, "aggregate_type", &route.AggregateType, parsePattern)
 		strAs(o, "event_type", &route.EventType, parsePattern)
@@ -84,10 +85,10 @@ func readRoute(v value, sinks []Sink, inherited Retry) Route {
 		})
 		strAs(o, "topic", &route.Topic, func(text string) (string, *mistake) { return parseTopic(text, sink.Type) })
 		if choice(o, "headers", &route.Headers, HeadersPostrider, HeadersCloudEvents, HeadersDebezium) &&
-			route.Headers != HeadersPostrider {
-			o.problem("headers", string(route.Headers)+" is not available in this version", "write postrider")
+			route.Headers == HeadersCloudEvents {
+			o.problem("headers", "cloudevents is not available in this version", "write postrider or debezium")
 		}
-		route.Retry = readRetry(o.field("retry"), inherited)
+		route.Retry = readRetry(o.field("retry"), defaults.Retry)
 	})
 	return route
 }

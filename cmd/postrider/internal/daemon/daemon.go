@@ -71,7 +71,7 @@ func (d *daemon) makeRelay() error {
 		names[i] = s.Name
 	}
 	d.metrics = metrics.New(d.Version, names, d.health)
-	cfg := wiring.RelayConfig(d.config, d.outbox.Store)
+	cfg := wiring.RelayConfig(d.config, d.outbox.ForRelay(d.config.Relay.Claim))
 	cfg.Sinks = d.sinks.Named
 	cfg.Hooks = d.metrics.Hooks()
 	cfg.Version = d.Version

@@ -8,7 +8,6 @@ import (
 
 	"github.com/postrider/postrider/cmd/postrider/internal/wiring"
 	"github.com/postrider/postrider/operator"
-	"github.com/postrider/postrider/sqlstore"
 )
 
 const (
@@ -41,7 +40,7 @@ func (d *daemon) awaitOutbox(ctx context.Context) error {
 }
 
 func waitingHelps(err error) bool {
-	return errors.Is(err, sqlstore.ErrUnreachable) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
+	return wiring.IsUnreachable(err) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled)
 }
 
 // verify asks for the backlog first, because its error tells whether waiting helps.

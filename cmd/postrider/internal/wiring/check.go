@@ -43,7 +43,7 @@ func (s *Sinks) Check(ctx context.Context, routes []config.Route) []operator.Fin
 		topics, open := topicsOf(named.Name, routes)
 		found := sink.Check(ctx, topics)
 		for _, template := range open {
-			found = append(found, operator.OK("topic "+template, "depends on the event, so it shows only when one is published whether it exists"))
+			found = append(found, operator.OK("topic "+template, "not checked: it depends on the event; a topic that is missing shows when an event for it is sent"))
 		}
 		for _, f := range found {
 			f.Subject = "sink " + named.Name + ", " + f.Subject

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
@@ -21,9 +22,9 @@ import (
 // database is what differs between the databases.
 type database struct {
 	store          sqlstore.Dialect
-	dialect        postrider.Dialect
 	open           func(dsn string) (*sql.DB, error)
-	isMissingTable func(error) bool
+	dialect        postrider.Dialect // of producers and of the inbox; empty where the inbox has none
+	isMissingTable func(error) bool  // set when dialect is
 }
 
 var databases = map[config.Database]database{
@@ -35,6 +36,10 @@ var databases = map[config.Database]database{
 			var refused *pgconn.PgError
 			return errors.As(err, &refused) && refused.Code == "42P01"
 		},
+	},
+	config.MySQL: {
+		store: sqlstore.MySQL,
+		open:  openMySQL,
 	},
 	config.SQLite: {
 		store:          sqlstore.SQLite,
@@ -72,7 +77,10 @@ func openPostgres(dsn string) (*sql.DB, error) {
 func parsePostgres(dsn string) (*pgx.ConnConfig, error) {
 	parsed, err := pgx.ParseConfig(dsn)
 	if err != nil {
-		return nil, unparsable(dsn)
+		return nil, unparsable(dsn, "PostgreSQL", func(masked string) error {
+			_, err := pgx.ParseConfig(masked)
+			return err
+		})
 	}
 	if parsed.ConnectTimeout == 0 {
 		parsed.ConnectTimeout = connectTimeout
@@ -90,13 +98,29 @@ func parsePostgres(dsn string) (*pgx.ConnConfig, error) {
 
 // unparsable tells what is wrong with a DSN, unless only its password is: the client's own message could quote it, so
 // the masked DSN is parsed for the reason.
-func unparsable(dsn string) error {
+func unparsable(dsn, server string, parse func(dsn string) error) error {
 	masked := config.MaskDSN(dsn)
-	_, err := pgx.ParseConfig(masked)
-	if err != nil {
+	if err := parse(masked); err != nil {
 		return err
 	}
-	return fmt.Errorf("%s is no address of a PostgreSQL database; in a URL, characters of the password such as @ : / ? %% must be written as %%40 and the like", masked)
+	return fmt.Errorf("%s is no address of a %s database; in a URL, characters of the password such as @ : / ? %% must be written as %%40 and the like", masked, server)
+}
+
+func openMySQL(dsn string) (*sql.DB, error) {
+	text, err := sqlstore.MySQLDSN(dsn)
+	if err != nil {
+		return nil, err
+	}
+	parsed, err := mysql.ParseDSN(text)
+	if err != nil {
+		return nil, err
+	}
+	parsed.Logger = &mysql.NopLogger{} // what it tells comes back as an error as well
+	connector, err := mysql.NewConnector(parsed)
+	if err != nil {
+		return nil, err
+	}
+	return sql.OpenDB(connector), nil
 }
 
 func openSQLite(dsn string) (*sql.DB, error) {

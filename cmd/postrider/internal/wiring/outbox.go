@@ -5,19 +5,33 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
+	"slices"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/mongo"
+	"github.com/postrider/postrider/operator"
+	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/sqlstore"
 )
 
+// Store is what commands and relays ask of the store of an outbox.
+type Store interface {
+	relay.Store
+	operator.Store
+	Init(ctx context.Context) error
+	Verify(ctx context.Context) []operator.Finding
+}
+
 // Outbox is the outbox of a configuration, in its database.
 type Outbox struct {
-	DB      *sql.DB
-	Store   *sqlstore.Store
-	Address string // the DSN without its passwords
+	Store   Store
+	Address string  // the DSN without its passwords
+	DB      *sql.DB // nil when the database is not SQL
 
+	close    func() error
 	database database
 }
 
@@ -34,10 +48,10 @@ func OpenOutbox(c *config.Config) (*Outbox, error) {
 
 // CreateOutbox does what OpenOutbox does, and lets a SQLite file that does not exist be made when it is first used.
 func CreateOutbox(c *config.Config) (*Outbox, error) {
-	database, ok := databases[c.Outbox.Database]
-	if !ok {
-		return nil, &ConfigError{"outbox.dsn", fmt.Errorf("this version has no store for %s: write postgres:// or sqlite:FILE", c.Outbox.Database)}
+	if c.Outbox.Database == config.MongoDB {
+		return openMongoDB(c)
 	}
+	database := databases[c.Outbox.Database]
 	db, err := database.open(c.Outbox.DSN.Reveal())
 	if err != nil {
 		return nil, &ConfigError{"outbox.dsn", err}
@@ -48,18 +62,79 @@ func CreateOutbox(c *config.Config) (*Outbox, error) {
 		Shards:          c.Relay.Shards,
 		Payload:         sqlstore.Payload(c.Outbox.Payload),
 		DeletePublished: c.Relay.OnPublished == config.DeletePublished,
+		Mapping:         c.Outbox.Mapping,
 	})
 	if err != nil {
 		return nil, &ConfigError{"outbox", errors.Join(err, db.Close())}
 	}
-	return &Outbox{DB: db, Store: store, Address: config.MaskDSN(c.Outbox.DSN.Reveal()), database: database}, nil
+	return &Outbox{Store: store, Address: config.MaskDSN(c.Outbox.DSN.Reveal()), DB: db, close: db.Close, database: database}, nil
+}
+
+// IsUnreachable reports whether an error of a Store says that the database cannot be reached.
+func IsUnreachable(err error) bool {
+	return errors.Is(err, sqlstore.ErrUnreachable) || errors.Is(err, mongo.ErrUnreachable)
+}
+
+// Print writes the SQL of Init. It does not connect.
+func (o *Outbox) Print(w io.Writer) error {
+	store, ok := o.Store.(interface{ Print(w io.Writer) error })
+	if !ok {
+		return errors.New("this database has no SQL to print: postrider init creates what is missing")
+	}
+	return store.Print(w)
+}
+
+// ForRelay is the outbox for one relay that shares the work in the given way. Each relay needs its own.
+func (o *Outbox) ForRelay(claim config.Claim) relay.Store {
+	if store, ok := o.Store.(*sqlstore.Store); ok && claim == config.ClaimRow {
+		return store.RowClaims()
+	}
+	return o.Store
 }
 
 // Close closes the connections.
-func (o *Outbox) Close() error { return o.DB.Close() }
+func (o *Outbox) Close() error { return o.close() }
+
+// Check looks at the database and the tables, and at the relays that are at work there.
+func (o *Outbox) Check(ctx context.Context, r config.Relay) []operator.Finding {
+	findings := o.Store.Verify(ctx)
+	if slices.ContainsFunc(findings, func(f operator.Finding) bool { return f.Level == operator.LevelError }) {
+		return findings
+	}
+	status, err := o.Store.Status(ctx, "")
+	if err != nil {
+		return append(findings, operator.Problem("relays", err.Error(), ""))
+	}
+	return append(findings, strangers(status.Relays, r)...)
+}
+
+// strangers are the live relays with which this one cannot share the work. One whose last heartbeat is older than the
+// lease counts as dead.
+func strangers(relays []operator.Relay, r config.Relay) (findings []operator.Finding) {
+	for _, other := range relays {
+		if other.HeartbeatSeconds > r.Lease.Seconds() {
+			continue
+		}
+		at := fmt.Sprintf("is at work on this table on %s with ", other.Host)
+		switch {
+		case other.Name != r.Name:
+			findings = append(findings, operator.Warning("relay "+other.ID,
+				at+fmt.Sprintf("relay.name %q, so that postrider run is refused with %q", other.Name, r.Name),
+				"give all relays of a table one relay.name"))
+		case string(other.Claim) != string(r.Claim):
+			findings = append(findings, operator.Warning("relay "+other.ID,
+				at+fmt.Sprintf("claim: %s, so that postrider run is refused with claim: %s", other.Claim, r.Claim),
+				"give all relays of a table one relay.claim; to change it, stop them all before"))
+		}
+	}
+	return findings
+}
 
 // Receipts lists who has applied an event. It returns none when no inbox is in the database of the outbox.
 func (o *Outbox) Receipts(ctx context.Context, eventID string) ([]inbox.Receipt, error) {
+	if o.database.dialect == "" {
+		return nil, nil
+	}
 	in, err := inbox.New(inbox.Config{Dialect: o.database.dialect})
 	if err != nil {
 		return nil, err

@@ -12,6 +12,8 @@ func RelayConfig(c *config.Config, store relay.Store) relay.Config {
 		Store:            store,
 		Name:             r.Name,
 		Routes:           routes(c),
+		Claim:            relay.Claim(r.Claim),
+		VersionGap:       r.VersionGap,
 		Shards:           r.Shards,
 		Lease:            r.Lease,
 		Batch:            r.Batch,
@@ -40,6 +42,7 @@ func routes(c *config.Config) []relay.Route {
 			EventType:     r.EventType,
 			Sink:          r.Sink,
 			Topic:         r.Topic,
+			Headers:       relay.HeaderStyle(r.Headers),
 			Retry:         &retry,
 		}
 	}

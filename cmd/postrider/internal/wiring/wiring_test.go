@@ -29,6 +29,8 @@ const everythingSet = `
 outbox: {dsn: "sqlite:orders.db"}
 relay:
   name: orders
+  claim: shard
+  version_gap: continue after 90s
   shards: 8
   batch: 10
   max_in_flight_events: 20
@@ -42,7 +44,7 @@ relay:
   retry: {schedule: [1s, 2s], jitter: 10%}
 sinks: {main: {type: stdout}}
 routes:
-  - {aggregate_type: order, event_type: Order*, sink: main, topic: orders}
+  - {aggregate_type: order, event_type: Order*, sink: main, topic: orders, headers: debezium}
   - {sink: main, retry: {backoff: {initial: 1s, max: 1m, attempts: 7}}}
 `
 
@@ -51,16 +53,23 @@ func TestRelayConfig(t *testing.T) {
 	schedule := relay.RetryPolicy{Schedule: []time.Duration{time.Second, 2 * time.Second}, Jitter: 0.1}
 	backoff := relay.RetryPolicy{Initial: time.Second, Ceiling: time.Minute, Attempts: 7, Jitter: 0.1}
 	want := relay.Config{
-		Name: "orders", Shards: 8, Batch: 10, MaxInFlight: 20, MaxInFlightBytes: 1 << 20,
+		Name: "orders", Claim: relay.ClaimShard, VersionGap: 90 * time.Second, Shards: 8, Batch: 10, MaxInFlight: 20, MaxInFlightBytes: 1 << 20,
 		Lease: 9 * time.Second, PublishTimeout: 3 * time.Second, PollMin: time.Millisecond, PollMax: 2 * time.Millisecond,
 		Retention: time.Hour, CleanEvery: 2 * time.Second, CleanChunk: 5, Grace: 4 * time.Second, Retry: schedule,
 		Routes: []relay.Route{
-			{AggregateType: "order", EventType: "Order*", Sink: "main", Topic: "orders", Retry: &schedule},
-			{Sink: "main", Topic: "{aggregate_type}", Retry: &backoff},
+			{AggregateType: "order", EventType: "Order*", Sink: "main", Topic: "orders", Headers: relay.HeadersDebezium, Retry: &schedule},
+			{Sink: "main", Topic: "{aggregate_type}", Headers: relay.HeadersPostrider, Retry: &backoff},
 		},
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+}
+
+func TestRowClaims(t *testing.T) {
+	c := parse(t, `{outbox: {dsn: "sqlite:a.db"}, relay: {claim: row}, sinks: {main: {type: stdout}}, routes: [{sink: main}]}`)
+	if got := RelayConfig(c, nil); got.Claim != relay.ClaimRow || got.VersionGap != 0 {
+		t.Errorf("claim %q, version gap %v", got.Claim, got.VersionGap)
 	}
 }
 
@@ -125,6 +134,53 @@ func TestUnparsableAddressesKeepTheirPassword(t *testing.T) {
 	}
 }
 
+func TestMySQLAddresses(t *testing.T) {
+	for _, dsn := range []string{
+		"mysql://app:s3cret@127.0.0.1:1/orders", "mysql://127.0.0.1:1/orders?tls=true",
+	} {
+		db, err := openMySQL(dsn)
+		if err != nil {
+			t.Errorf("%s: %v", config.MaskDSN(dsn), err)
+			continue
+		}
+		if err := db.PingContext(t.Context()); err == nil || !strings.Contains(err.Error(), "127.0.0.1:1") {
+			t.Errorf("%s does not lead to its address: %v", config.MaskDSN(dsn), err)
+		}
+		db.Close()
+	}
+	for _, dsn := range []string{
+		"mysql://app:s3cret@db:port/orders", "mysql://app:s3cret%zz@db/orders", "mysql://app:s3cret@db", "mysql://app:s3cret@tcp(db:3306)/orders",
+		"mysql://app:s3cret@db/orders?tls=nowhere", "mysql://app:s3cret@db/orders?timeout=s3cret", "mysql://app:s3cret@db/orders?multiStatements=true",
+	} {
+		if db, err := openMySQL(dsn); err == nil {
+			t.Errorf("%s: no error", config.MaskDSN(dsn))
+			db.Close()
+		} else if strings.Contains(err.Error(), "app:s3cret") || strings.Contains(err.Error(), "s3cret@") {
+			t.Errorf("the error shows the password: %v", err)
+		}
+	}
+}
+
+func TestMongoDBAddresses(t *testing.T) {
+	client, database, err := connectMongoDB("mongodb://app:s3cret@127.0.0.1:1,127.0.0.1:2/orders?replicaSet=rs")
+	if err != nil || database != "orders" {
+		t.Fatalf("database %q, %v", database, err)
+	}
+	if err := client.Disconnect(t.Context()); err != nil {
+		t.Error(err)
+	}
+	for _, dsn := range []string{
+		"mongodb://app:s3c/ret@db:27017/orders", "mongodb://app:s3cret@db:port/orders", "mongodb://app:s3cret@/orders",
+		"mongodb://app:s3cr%et@db/orders", "mongodb://app:s3cret@db/orders?w=0&journal=true",
+	} {
+		if _, _, err := connectMongoDB(dsn); err == nil {
+			t.Errorf("%s: no error", config.MaskDSN(dsn))
+		} else if strings.Contains(err.Error(), "s3c") {
+			t.Errorf("the error shows the password: %v", err)
+		}
+	}
+}
+
 func TestOutboxErrors(t *testing.T) {
 	missing := filepath.Join(t.TempDir(), "missing.db")
 	for _, test := range []struct {
@@ -132,16 +188,18 @@ func TestOutboxErrors(t *testing.T) {
 		blamed    bool
 		want      string
 	}{
-		{"no store", "mongodb://app:s3cret@db/orders", true, "no store for mongodb"},
+		{"no database", "mongodb://app:s3cret@db:27017", true, "outbox.dsn: names no database"},
+		{"no collection", "mongodb://app:s3cret@db:27017/orders", true, "outbox: "},
 		{"unparsable", "postgres://app:s3cret@db:port/orders", true, "outbox.dsn"},
 		{"no file", "sqlite:" + missing, false, "postrider init"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			c := parse(t, everythingSet)
 			c.Outbox.DSN = config.Secret(test.dsn)
-			c.Outbox.Database = map[bool]config.Database{true: config.MongoDB, false: config.SQLite}[strings.HasPrefix(test.dsn, "mongodb")]
-			if strings.HasPrefix(test.dsn, "postgres") {
-				c.Outbox.Database = config.Postgres
+			scheme, _, _ := strings.Cut(test.dsn, ":")
+			c.Outbox.Database = config.Database(scheme)
+			if test.name == "no collection" {
+				c.Outbox.Table = ""
 			}
 			_, err := OpenOutbox(c)
 			var mistake *ConfigError

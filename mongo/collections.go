@@ -1,0 +1,43 @@
+package mongo
+
+import (
+	"errors"
+
+	driver "go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/mongo/readconcern"
+	"go.mongodb.org/mongo-driver/v2/mongo/readpref"
+	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
+)
+
+// collections are the outbox and its side collections.
+type collections struct {
+	events, keys, shards, relays, attempts, versions, schema *driver.Collection
+}
+
+// collectionsOf finds the side collections by the outbox's name. All are read and written as durably as it goes.
+func collectionsOf(events *driver.Collection) (collections, error) {
+	if events == nil || events.Name() == "" {
+		return collections{}, errors.New("the outbox collection is missing")
+	}
+	side := events.Name()
+	if side == "outbox_events" {
+		side = "outbox"
+	}
+	durable := options.Collection().SetReadConcern(readconcern.Majority()).SetWriteConcern(writeconcern.Majority()).
+		SetReadPreference(readpref.Primary())
+	named := func(name string) *driver.Collection { return events.Database().Collection(name, durable) }
+	return collections{
+		events:   named(events.Name()),
+		keys:     named(side + "_keys"),
+		shards:   named(side + "_shards"),
+		relays:   named(side + "_relays"),
+		attempts: named(side + "_attempts"),
+		versions: named(side + "_versions"),
+		schema:   named(side + "_schema"),
+	}, nil
+}
+
+func (c collections) all() []*driver.Collection {
+	return []*driver.Collection{c.events, c.keys, c.shards, c.relays, c.attempts, c.versions, c.schema}
+}

@@ -1,0 +1,53 @@
+package mongo
+
+import (
+	"errors"
+	"fmt"
+	"sync/atomic"
+
+	driver "go.mongodb.org/mongo-driver/v2/mongo"
+
+	"github.com/postrider/postrider/operator"
+	"github.com/postrider/postrider/relay"
+)
+
+var (
+	_ relay.Store    = (*Store)(nil)
+	_ operator.Store = (*Store)(nil)
+)
+
+// StoreConfig says how a Store keeps its outbox. Every zero value means the default that its comment gives.
+type StoreConfig struct {
+	// Shards is the number of hash slots of keys that Init lays the outbox out for, 1 to 32767. Default DefaultShards.
+	// An outbox that exists keeps its number.
+	Shards int
+
+	// DeletePublished makes Settle delete published events instead of keeping them as PUBLISHED. The database
+	// then forgets their deduplication keys at once.
+	DeletePublished bool
+}
+
+// Store keeps an outbox in MongoDB for relays and operators. It implements relay.Store and operator.Store and is safe for
+// concurrent use. It holds nothing that needs to be closed.
+type Store struct {
+	collections
+	config StoreConfig
+	flight flight
+	layout atomic.Pointer[layout] // set once the collections were found to fit
+}
+
+// Open returns a Store for the outbox in the collection events. It does not talk to the server; Init creates the
+// collections. The caller disconnects the client after the Store was last used.
+func Open(events *driver.Collection, config StoreConfig) (*Store, error) {
+	if config.Shards == 0 {
+		config.Shards = DefaultShards
+	}
+	all, err := collectionsOf(events)
+	if config.Shards < 1 || config.Shards > maxShards {
+		err = errors.Join(err, fmt.Errorf("Shards is %d: it must be 1 to %d", config.Shards, maxShards))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("open outbox: %w", err)
+	}
+	return &Store{collections: all, config: config}, nil
+}

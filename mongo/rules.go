@@ -1,0 +1,42 @@
+package mongo
+
+import (
+	"go.mongodb.org/mongo-driver/v2/bson"
+
+	"github.com/postrider/postrider"
+)
+
+// rules are what the server checks of each document of the outbox, whoever writes it: an event that no index holds would
+// wait for ever without being seen.
+var rules = bson.M{"$jsonSchema": bson.M{
+	"bsonType": "object",
+	"required": bson.A{
+		"event_id", "aggregate_type", "aggregate_id", "event_type", "payload", "content_type",
+		"status", "retry_count", "waiting", "next_attempt_at", "shard", "created_at",
+	},
+	"properties": bson.M{
+		"_id":               bson.M{"bsonType": "objectId"},
+		"event_id":          text(36),
+		"aggregate_type":    text(1),
+		"aggregate_id":      text(1),
+		"event_type":        text(1),
+		"aggregate_version": whole(1),
+		"topic":             text(1),
+		"payload":           bson.M{"bsonType": bson.A{"string", "binData"}},
+		"content_type":      text(1),
+		"headers":           bson.M{"bsonType": "object"},
+		"dedup_key":         text(1),
+		"status":            bson.M{"enum": postrider.States()},
+		"retry_count":       whole(0),
+		"waiting":           bson.M{"bsonType": "bool"},
+		"next_attempt_at":   bson.M{"bsonType": "date"},
+		"last_error":        text(1),
+		"shard":             whole(0),
+		"published_to":      bson.M{"bsonType": "string"},
+		"created_at":        bson.M{"bsonType": "date"},
+		"published_at":      bson.M{"bsonType": "date"},
+	},
+}}
+
+func text(minLength int) bson.M { return bson.M{"bsonType": "string", "minLength": minLength} }
+func whole(minimum int) bson.M  { return bson.M{"bsonType": bson.A{"int", "long"}, "minimum": minimum} }

@@ -1,0 +1,154 @@
+package mongo
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	driver "go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/postrider/postrider/relay"
+)
+
+// version is the version of the collections that this code works with.
+const version = 1
+
+// layoutID is the _id of the only document of the schema collection.
+const layoutID = "layout"
+
+// layout is what Init recorded about the collections, and the server that keeps them.
+type layout struct {
+	Version int    `bson:"version"`
+	Outbox  string `bson:"outbox"`
+	Shards  int    `bson:"shards"`
+
+	server server
+}
+
+// Init creates the collections and indexes, or completes them. It may run again and at the same time as others.
+func (s *Store) Init(ctx context.Context) error {
+	const op = "init"
+	found, err := lookAt(ctx, s.events.Database())
+	if err != nil {
+		return s.fail(op, err)
+	}
+	if err := found.problem(); err != nil {
+		return s.refuse(op, err)
+	}
+	for _, c := range s.all() {
+		if err := s.create(ctx, c); err != nil {
+			return s.fail(op, err)
+		}
+	}
+	for _, i := range indexes {
+		if _, err := i.of(s.collections).Indexes().CreateOne(ctx, i.model()); err != nil {
+			return s.fail(op, err)
+		}
+	}
+	recorded := bson.M{"version": version, "outbox": s.events.Name(), "shards": s.config.Shards}
+	_, err = s.schema.UpdateByID(ctx, layoutID, bson.M{"$setOnInsert": recorded}, options.UpdateOne().SetUpsert(true))
+	if err != nil && !driver.IsDuplicateKeyError(err) {
+		return s.fail(op, err)
+	}
+	_, err = s.fits(ctx, op)
+	return err
+}
+
+// create creates a collection where it is missing, and gives the outbox its rules.
+func (s *Store) create(ctx context.Context, c *driver.Collection) error {
+	err := c.Database().CreateCollection(ctx, c.Name())
+	if server, ok := errors.AsType[driver.ServerError](err); ok && server.HasErrorCode(codeNamespaceExists) {
+		err = nil
+	}
+	if err != nil || c != s.events {
+		return err
+	}
+	return c.Database().RunCommand(ctx, bson.D{
+		{Key: "collMod", Value: c.Name()},
+		{Key: "validator", Value: rules},
+		{Key: "validationLevel", Value: "moderate"}, // a document that broke the rules before can still become DEAD
+	}).Err()
+}
+
+// fits returns the layout, once it was found to fit this code.
+func (s *Store) fits(ctx context.Context, op string) (layout, error) {
+	if known := s.layout.Load(); known != nil {
+		return *known, nil
+	}
+	found, err := lookAt(ctx, s.events.Database())
+	if err != nil {
+		return layout{}, s.fail(op, err)
+	}
+	if err := found.problem(); err != nil {
+		return layout{}, s.refuse(op, err)
+	}
+	l := layout{server: found}
+	err = s.schema.FindOne(ctx, bson.M{"_id": layoutID}).Decode(&l)
+	switch {
+	case errors.Is(err, driver.ErrNoDocuments):
+		return layout{}, s.unfit(op, hints[relay.ErrSchema], "the collections are not complete")
+	case err != nil:
+		return layout{}, s.fail(op, err)
+	case l.Outbox != s.events.Name():
+		return layout{}, s.unfit(op, "rename one of the two outboxes", "%s belongs to the outbox %q", s.schema.Name(), l.Outbox)
+	case l.Version > version:
+		return layout{}, s.unfit(op, "use a newer Postrider", "they have version %d, and this Postrider knows no more than version %d", l.Version, version)
+	case l.Version < version:
+		return layout{}, s.unfit(op, hints[relay.ErrSchema], "they have version %d, and this Postrider needs version %d", l.Version, version)
+	}
+	s.layout.Store(&l)
+	return l, nil
+}
+
+// known is the layout after fits.
+func (s *Store) known() layout { return *s.layout.Load() }
+
+// refuse describes a server that cannot keep an outbox.
+func (s *Store) refuse(op string, err error) error {
+	cause := relay.ErrSchema
+	if errors.Is(err, ErrNoTransactions) {
+		cause = ErrNoTransactions
+	}
+	return &Error{Op: op, Collection: s.events.Name(), Cause: cause, Err: err, Hint: hints[cause]}
+}
+
+// now asks for the server's time.
+func (s *Store) now(ctx context.Context) (time.Time, error) {
+	docs, err := aggregate[struct {
+		Now time.Time `bson:"now"`
+	}](ctx, s.schema, nowPipeline)
+	if err != nil {
+		return time.Time{}, err
+	}
+	if len(docs) == 0 {
+		return time.Time{}, s.unfit("read the clock", hints[relay.ErrSchema], "the document %q of %s is gone", layoutID, s.schema.Name())
+	}
+	return docs[0].Now, nil
+}
+
+var nowPipeline = bson.A{
+	bson.M{"$match": bson.M{"_id": layoutID}},
+	bson.M{"$project": bson.M{"now": "$$NOW"}},
+}
+
+// aggregate runs a pipeline and decodes all that it yields.
+func aggregate[T any](ctx context.Context, c *driver.Collection, pipeline bson.A) (docs []T, err error) {
+	cursor, err := c.Aggregate(ctx, pipeline)
+	if err != nil {
+		return nil, err
+	}
+	err = cursor.All(ctx, &docs)
+	return docs, err
+}
+
+// find runs a query and decodes all that it yields.
+func find[T any](ctx context.Context, c *driver.Collection, filter bson.M, opts ...options.Lister[options.FindOptions]) (docs []T, err error) {
+	cursor, err := c.Find(ctx, filter, opts...)
+	if err != nil {
+		return nil, err
+	}
+	err = cursor.All(ctx, &docs)
+	return docs, err
+}

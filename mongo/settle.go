@@ -1,0 +1,192 @@
+package mongo
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"go.mongodb.org/mongo-driver/v2/bson"
+	driver "go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/relay"
+)
+
+// settlement is a relay.Settlement that is fit to be written.
+type settlement struct {
+	relay.Settlement
+	id bson.ObjectID
+}
+
+// settled is an event that a settle writes; of its document only what legible reads is there.
+type settled struct {
+	document
+	outcome settlement
+}
+
+// Settle implements relay.Store. All outcomes are written in one transaction, or none.
+func (s *Store) Settle(ctx context.Context, m relay.Member, settlements []relay.Settlement) ([]string, error) {
+	const op = "settle"
+	if _, err := s.fits(ctx, op); err != nil {
+		return nil, err
+	}
+	outcomes := make(map[bson.ObjectID]settlement, len(settlements))
+	for _, one := range settlements {
+		outcome, err := newSettlement(one)
+		if err != nil {
+			return nil, s.fail(op, err)
+		}
+		outcomes[outcome.id] = outcome
+	}
+	if len(outcomes) == 0 {
+		return nil, nil
+	}
+	var ids []string
+	err := s.atomically(ctx, func(ctx context.Context) error {
+		proven, now, err := s.prove(ctx, m, settlements)
+		if err != nil || len(proven) == 0 {
+			ids = nil
+			return err
+		}
+		ids, err = s.settle(ctx, m, outcomes, proven, now)
+		return err
+	})
+	if err != nil {
+		return nil, s.fail(op, err)
+	}
+	return ids, nil
+}
+
+// prove returns those leases of the settlements that the member holds, and the server's time. It writes to their
+// documents, so that a takeover at the same time and the transaction of ctx cannot both commit.
+func (s *Store) prove(ctx context.Context, m relay.Member, settlements []relay.Settlement) (map[relay.Lease]bool, time.Time, error) {
+	asked := map[relay.Lease]bool{}
+	var leases []relay.Lease
+	for _, one := range settlements {
+		if !asked[one.Lease] {
+			asked[one.Lease] = true
+			leases = append(leases, one.Lease)
+		}
+	}
+	held := with(owned(m), anyLease(leases, 0))
+	_, err := s.shards.UpdateMany(ctx, held, bson.A{bson.M{"$set": bson.M{"settled_at": "$$NOW"}}})
+	if err != nil {
+		return nil, time.Time{}, err
+	}
+	docs, err := find[lease](ctx, s.shards, held)
+	proven := make(map[relay.Lease]bool, len(docs))
+	var now time.Time
+	for _, l := range docs {
+		proven[l.lease()] = true
+		now = l.SettledAt
+	}
+	return proven, now, err
+}
+
+// settle writes the outcomes of those events that are PENDING and in a shard whose lease is proven.
+func (s *Store) settle(ctx context.Context, m relay.Member, outcomes map[bson.ObjectID]settlement, proven map[relay.Lease]bool, now time.Time) ([]string, error) {
+	events, err := s.settleable(ctx, outcomes, proven)
+	if err != nil || len(events) == 0 {
+		return nil, err
+	}
+	var published []bson.ObjectID
+	var failures []bson.M
+	var writes []driver.WriteModel
+	ids := make([]string, len(events))
+	for i, e := range events {
+		ids[i] = e.ID.Hex()
+		if e.outcome.State == postrider.StatePublished {
+			published = append(published, e.ID)
+		} else if !e.outcome.Held {
+			failures = append(failures, e.attempt(m, now))
+		}
+		writes = append(writes, s.write(e, now))
+	}
+	result, err := s.events.BulkWrite(ctx, writes, options.BulkWrite().SetOrdered(false))
+	if err != nil {
+		return nil, err
+	}
+	if written := result.MatchedCount + result.DeletedCount; written != int64(len(events)) {
+		return nil, fmt.Errorf("%d of %d events left PENDING in the meantime", int64(len(events))-written, len(events))
+	}
+	if s.config.DeletePublished && len(published) > 0 {
+		if _, err := s.attempts.DeleteMany(ctx, bson.M{"event": bson.M{"$in": published}}); err != nil {
+			return nil, err
+		}
+	}
+	if len(failures) > 0 {
+		if _, err := s.attempts.InsertMany(ctx, failures); err != nil {
+			return nil, err
+		}
+	}
+	return ids, s.haveLeft(ctx, events, now)
+}
+
+// settleable reads which events may be written.
+func (s *Store) settleable(ctx context.Context, outcomes map[bson.ObjectID]settlement, proven map[relay.Lease]bool) ([]settled, error) {
+	ids := make([]bson.ObjectID, 0, len(outcomes))
+	for id, outcome := range outcomes {
+		if proven[outcome.Lease] {
+			ids = append(ids, id)
+		}
+	}
+	found, err := find[bson.Raw](ctx, s.events, bson.M{"_id": bson.M{"$in": ids}, "status": postrider.StatePending},
+		options.Find().SetProjection(bson.M{"shard": 1, "aggregate_type": 1, "aggregate_id": 1, "aggregate_version": 1}))
+	var events []settled
+	for _, raw := range found {
+		d := legible(raw)
+		if outcome := outcomes[d.ID]; outcome.Lease.Shard == d.Shard {
+			events = append(events, settled{d, outcome})
+		}
+	}
+	return events, err
+}
+
+// write is what the outcome does to the event's document.
+func (s *Store) write(e settled, now time.Time) driver.WriteModel {
+	filter := bson.M{"_id": e.ID, "status": postrider.StatePending}
+	switch {
+	case e.outcome.State == postrider.StatePublished && s.config.DeletePublished:
+		return driver.NewDeleteOneModel().SetFilter(filter)
+	case e.outcome.State == postrider.StatePublished:
+		return driver.NewUpdateOneModel().SetFilter(filter).SetUpdate(bson.M{
+			"$set":   bson.M{"status": postrider.StatePublished, "published_at": now, "published_to": e.outcome.PublishedTo},
+			"$unset": bson.M{"last_error": ""},
+		})
+	default:
+		return driver.NewUpdateOneModel().SetFilter(filter).SetUpdate(bson.M{"$set": bson.M{
+			"status": e.outcome.State, "retry_count": e.outcome.RetryCount, "last_error": e.outcome.Error,
+			"waiting": true, "next_attempt_at": now.Add(e.outcome.RetryAfter),
+		}})
+	}
+}
+
+// attempt is the document that keeps a failed attempt.
+func (e settled) attempt(m relay.Member, now time.Time) bson.M {
+	outcome := "retry"
+	if e.outcome.State == postrider.StateDead {
+		outcome = "dead"
+	}
+	return bson.M{"event": e.ID, "at": now, "outcome": outcome, "error": e.outcome.Error, "actor": m.ID}
+}
+
+func newSettlement(one relay.Settlement) (settlement, error) {
+	id, err := parseID(one.ID)
+	if err != nil {
+		return settlement{}, err
+	}
+	switch one.State {
+	case postrider.StatePublished:
+		one.PublishedTo = cleanText(one.PublishedTo)
+	case postrider.StatePending, postrider.StateDead:
+		one.Error = cleanText(one.Error)
+		if one.Error == "" {
+			one.Error = "no reason was given" // a failed event is known by its error
+		}
+		one.RetryAfter = clampDelay(one.RetryAfter)
+	default:
+		return settlement{}, fmt.Errorf("event %s cannot be settled as %q", one.ID, one.State)
+	}
+	return settlement{one, id}, nil
+}

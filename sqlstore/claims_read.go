@@ -1,0 +1,179 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"fmt"
+	"math/rand/v2"
+
+	"github.com/postrider/postrider/relay"
+)
+
+// candidate is an event that can be claimed, as the statement that claims it takes it.
+type candidate struct {
+	claim
+	RetryCount int    `json:"retry_count"`
+	Seen       string `json:"seen,omitempty"` // the token of the claim that ran out
+
+	read relay.Event
+}
+
+// keptOfVainClaim is what the history of an event says about a claim that ran out. It is no attempt of the event's.
+const keptOfVainClaim = "a claim ran out without an outcome: its relay ended, or did not reach the database"
+
+// Read claims events and returns them. It first gives back the claims of events that the relay no longer has in flight.
+// The claims are committed when it returns; after an error the next Read gives back what may have been claimed.
+func (r *RowClaims) Read(ctx context.Context, req relay.ReadRequest) ([]relay.Event, error) {
+	const op = "claim"
+	m, err := r.current()
+	if err != nil {
+		return nil, r.fail(op, err)
+	}
+	tables, err := r.fits(ctx, op)
+	if err != nil {
+		return nil, err
+	}
+	ids, err := r.ids(ctx, op)
+	if err != nil {
+		return nil, err
+	}
+	turn, surplus := r.book.turn(), r.book.surplus(req.InFlight)
+	look := search{ids: ids, tokens: newClaimTokens(), ReadRequest: req, shards: tables.shards}
+	var candidates []candidate
+	var taken []string
+	err = r.repeat(ctx, op, func() error {
+		return r.inTx(ctx, func(tx *sql.Tx) (err error) {
+			if err := r.giveBack(ctx, op, tx, surplus); err != nil {
+				return err
+			}
+			if candidates, err = r.candidates(ctx, op, tx, look); err != nil {
+				return err
+			}
+			taken, err = r.take(ctx, op, tx, m, candidates)
+			return err
+		})
+	})
+	if err != nil {
+		r.book.doubt(claimsOf(candidates))
+		return nil, err
+	}
+	r.book.released(surplus)
+	return r.enterClaims(ctx, op, m, onlyTaken(candidates, taken), turn)
+}
+
+func (r *RowClaims) giveBack(ctx context.Context, op string, tx *sql.Tx, claims []claim) error {
+	if len(claims) == 0 {
+		return nil
+	}
+	return r.runIn(ctx, op, tx, "claim_release", nil, toJSON(claims))
+}
+
+// search is one look for events to claim.
+type search struct {
+	relay.ReadRequest
+	ids    ids
+	tokens claimTokens
+	shards int
+}
+
+// candidates returns what can be claimed, within the limits.
+func (r *RowClaims) candidates(ctx context.Context, op string, tx *sql.Tx, req search) (list []candidate, err error) {
+	flying := make(map[string]bool, len(req.InFlight))
+	for _, id := range req.InFlight {
+		flying[id] = true
+	}
+	suspects := 1
+	if r.book.holdsSuspect() {
+		suspects = 0
+	}
+	read := func(rows *sql.Rows) error {
+		for size := 0; size < req.MaxBytes && rows.Next(); {
+			c, err := req.scan(rows)
+			if err != nil {
+				return err
+			}
+			if !flying[c.event] {
+				list = append(list, c)
+				size += c.read.Size()
+			}
+		}
+		return nil
+	}
+	err = r.runIn(ctx, op, tx, "claim_candidates", read, toJSON(inTurnFrom(rand.IntN(req.shards), req.shards)),
+		kindsJSON(req.Skip), toJSON(append([]string{}, req.SkipKeys...)), min(req.Limit, req.PerShard), suspects)
+	return list, err
+}
+
+// inTurnFrom lists the shards from first on, so that relays that read at the same time start at different places.
+func inTurnFrom(first, shards int) []int {
+	list := make([]int, shards)
+	for i := range list {
+		list[i] = (first + i) % shards
+	}
+	return list
+}
+
+func (l search) scan(rows *sql.Rows) (c candidate, err error) {
+	if c.read, err = scanEvent(rows, &c.Seen); err != nil {
+		return c, err
+	}
+	if c.ID, err = l.ids.value(c.read.ID); err != nil {
+		return c, err
+	}
+	c.event, c.Token, c.RetryCount = c.read.ID, l.tokens.after(c.Seen), c.read.RetryCount
+	c.read.Shard = 0 // the one that the relay knows
+	if vain := vainClaims(c.Token); vain >= maxVain && c.read.Malformed == nil {
+		c.read.Malformed = fmt.Errorf("%d claims in a row ran out without an outcome: sending the event may be what ends the relays", vain)
+	}
+	return c, nil
+}
+
+// take claims candidates and returns the ids of those that nobody else has taken before.
+func (r *RowClaims) take(ctx context.Context, op string, tx *sql.Tx, m relay.Member, candidates []candidate) (ids []string, err error) {
+	if len(candidates) == 0 {
+		return nil, nil
+	}
+	err = r.runIn(ctx, op, tx, "claim_take", into(&ids, scanValue[string]), toJSON(candidates), m.LeaseTTL.Seconds(), m.ID, keptOfVainClaim)
+	return ids, err
+}
+
+// enterClaims makes claims known to renewals. One that has begun since the given turn has not prolonged them, and yet the
+// relay takes its lease to guard them, so they are prolonged here.
+func (r *RowClaims) enterClaims(ctx context.Context, op string, m relay.Member, taken []candidate, turn int) ([]relay.Event, error) {
+	claims := claimsOf(taken)
+	if r.book.add(claims, turn) {
+		ours, err := r.prolong(ctx, op, m, claims)
+		if err != nil {
+			r.book.doubt(claims)
+			return nil, err
+		}
+		r.book.lose(claims, ours)
+		taken = onlyTaken(taken, ours)
+	}
+	events := make([]relay.Event, len(taken))
+	for i, c := range taken {
+		events[i] = c.read
+	}
+	return events, nil
+}
+
+func onlyTaken(candidates []candidate, ids []string) (taken []candidate) {
+	ours := make(map[string]bool, len(ids))
+	for _, id := range ids {
+		ours[id] = true
+	}
+	for _, c := range candidates {
+		if ours[c.event] {
+			taken = append(taken, c)
+		}
+	}
+	return taken
+}
+
+func claimsOf(candidates []candidate) []claim {
+	claims := make([]claim, len(candidates))
+	for i, c := range candidates {
+		claims[i] = c.claim
+	}
+	return claims
+}

@@ -1,0 +1,69 @@
+-- Returns the columns that are missing or have another type: table, column, type, type that it has or empty.
+WITH expected AS (
+SELECT tbl, col, type
+FROM JSON_TABLE('[
+  ["{events_name}", "id", "bigint"],
+  ["{events_name}", "event_id", "char(36)"],
+  ["{events_name}", "aggregate_type", "varchar(255)"],
+  ["{events_name}", "aggregate_id", "varchar(255)"],
+  ["{events_name}", "event_type", "varchar(255)"],
+  ["{events_name}", "aggregate_version", "bigint"],
+  ["{events_name}", "topic", "varchar(255)"],
+  ["{events_name}", "payload", "{payload_type}"],
+  ["{events_name}", "content_type", "varchar(255)"],
+  ["{events_name}", "headers", "longtext"],
+  ["{events_name}", "dedup_key", "varchar(255)"],
+  ["{events_name}", "status", "varchar(10)"],
+  ["{events_name}", "retry_count", "int"],
+  ["{events_name}", "next_attempt_at", "datetime(6)"],
+  ["{events_name}", "last_error", "text"],
+  ["{events_name}", "claim_token", "char(36)"],
+  ["{events_name}", "processing_until", "datetime(6)"],
+  ["{events_name}", "shard", "smallint"],
+  ["{events_name}", "published_to", "text"],
+  ["{events_name}", "created_at", "datetime(6)"],
+  ["{events_name}", "published_at", "datetime(6)"],
+  ["{events_name}", "ready_shard", "smallint"],
+  ["{events_name}", "waiting_shard", "smallint"],
+  ["{events_name}", "blocking_key", "varchar(255)"],
+  ["{events_name}", "failed_shard", "smallint"],
+  ["{events_name}", "processing_due", "datetime(6)"],
+  ["{events_name}", "versioned_key", "varchar(255)"],
+  ["{events_name}", "given_up", "varchar(10)"],
+  ["{side}_shards", "relay_name", "varchar(255)"],
+  ["{side}_shards", "shard", "smallint"],
+  ["{side}_shards", "owner", "varchar(255)"],
+  ["{side}_shards", "epoch", "bigint"],
+  ["{side}_shards", "lease_until", "datetime(6)"],
+  ["{side}_relays", "id", "varchar(255)"],
+  ["{side}_relays", "relay_name", "varchar(255)"],
+  ["{side}_relays", "host", "varchar(255)"],
+  ["{side}_relays", "version", "varchar(255)"],
+  ["{side}_relays", "started_at", "datetime(6)"],
+  ["{side}_relays", "heartbeat_at", "datetime(6)"],
+  ["{side}_relays", "lease_seconds", "double"],
+  ["{side}_relays", "sinks", "longtext"],
+  ["{side}_relays", "claim", "varchar(10)"],
+  ["{side}_versions", "aggregate_type", "varchar(255)"],
+  ["{side}_versions", "aggregate_id", "varchar(255)"],
+  ["{side}_versions", "version", "bigint"],
+  ["{side}_versions", "left_at", "datetime(6)"],
+  ["{side}_attempts", "id", "bigint"],
+  ["{side}_attempts", "event", "bigint"],
+  ["{side}_attempts", "at", "datetime(6)"],
+  ["{side}_attempts", "outcome", "varchar(10)"],
+  ["{side}_attempts", "error", "text"],
+  ["{side}_attempts", "actor", "text"]
+]', '$[*]' COLUMNS (tbl varchar(64) CHARACTER SET utf8mb4 PATH '$[0]', col varchar(64) CHARACTER SET utf8mb4 PATH '$[1]', type varchar(64) CHARACTER SET utf8mb4 PATH '$[2]')) list
+), actual AS (
+  SELECT table_name, column_name,
+         concat(data_type, CASE WHEN data_type IN ('char', 'varchar') THEN concat('(', character_maximum_length, ')')
+                                WHEN data_type = 'datetime' THEN concat('(', datetime_precision, ')') ELSE '' END) AS type
+  FROM information_schema.columns
+  WHERE table_schema = coalesce(nullif('{database}', ''), database())
+    AND table_name IN ('{events_name}', '{side}_shards', '{side}_relays', '{side}_versions', '{side}_attempts')
+)
+SELECT expected.tbl, expected.col, expected.type, coalesce(actual.type, '')
+FROM expected
+LEFT JOIN actual ON actual.table_name = expected.tbl AND actual.column_name = expected.col
+WHERE actual.type IS NULL OR lower(actual.type) <> expected.type;

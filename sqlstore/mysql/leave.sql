@@ -1,0 +1,2 @@
+-- :1 member id.
+DELETE FROM {relays} WHERE id = :1;

@@ -1,0 +1,1 @@
+SELECT version, outbox_table, shards, payload FROM {schema} ORDER BY version DESC LIMIT 1;

@@ -1,0 +1,33 @@
+-- Like settle_published.sql, for outboxes that do not keep published events.
+WITH settled AS (
+  SELECT * FROM json_to_recordset($3::text::json) AS settled(id text, shard smallint, epoch bigint)
+), proven AS (
+  SELECT l.shard, l.epoch
+  FROM {shards} l
+  WHERE l.relay_name = $1 AND l.owner = $2 AND (l.shard, l.epoch) IN (SELECT DISTINCT shard, epoch FROM settled)
+  ORDER BY l.shard
+  FOR KEY SHARE
+), deleted AS (
+  DELETE FROM {theirs} postrider_theirs
+  USING (
+    SELECT s.id AS postrider_id, s.shard AS postrider_shard FROM settled s JOIN proven USING (shard, epoch)
+  ) postrider_settled
+  WHERE postrider_theirs.{id} = postrider_id::{id_type} AND {row_is_pending} AND {shard_of_row} = postrider_shard
+    AND NOT EXISTS (
+      SELECT FROM {failures} f WHERE f.event = postrider_id AND f.their_state = 'PENDING' AND f.state <> 'PENDING'
+    )
+  RETURNING postrider_id AS id, {type_of_row} AS aggregate_type, {key_of_row} AS aggregate_id, {version_of_row} AS aggregate_version
+), versions AS (
+  INSERT INTO {versions} AS v (aggregate_type, aggregate_id, version)
+  SELECT aggregate_type, aggregate_id, max(aggregate_version)
+  FROM deleted
+  WHERE aggregate_version IS NOT NULL
+  GROUP BY aggregate_type, aggregate_id
+  ON CONFLICT (aggregate_type, aggregate_id) DO UPDATE
+  SET version = greatest(v.version, excluded.version), left_at = excluded.left_at
+), recovered AS (
+  DELETE FROM {failures} f WHERE f.event = ANY (ARRAY(SELECT id FROM deleted))
+), forgotten AS (
+  DELETE FROM {attempts} a WHERE a.event = ANY (ARRAY(SELECT id FROM deleted))
+)
+SELECT id FROM deleted;

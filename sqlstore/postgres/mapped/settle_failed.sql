@@ -1,0 +1,46 @@
+-- $1 relay name, $2 member id, $3 settlements as JSON. Returns the ids that were written.
+WITH settled AS (
+  SELECT * FROM json_to_recordset($3::text::json)
+    AS settled(id text, shard smallint, epoch bigint, state text, retry_count int, retry_after float8, error text, held boolean)
+), proven AS (
+  SELECT l.shard, l.epoch
+  FROM {shards} l
+  WHERE l.relay_name = $1 AND l.owner = $2 AND (l.shard, l.epoch) IN (SELECT DISTINCT shard, epoch FROM settled)
+  ORDER BY l.shard
+  FOR KEY SHARE
+), failed AS (
+  UPDATE {theirs} postrider_theirs
+  SET {set_failed}
+  FROM (
+    SELECT s.id AS postrider_id, s.shard AS postrider_shard, s.state AS postrider_state, s.retry_count AS postrider_retry_count,
+           s.retry_after AS postrider_retry_after, s.error AS postrider_error, s.held AS postrider_held
+    FROM settled s JOIN proven USING (shard, epoch)
+  ) postrider_settled
+  WHERE postrider_theirs.{id} = postrider_id::{id_type} AND {row_is_pending} AND {shard_of_row} = postrider_shard
+    AND NOT EXISTS (
+      SELECT FROM {failures} f WHERE f.event = postrider_id AND f.their_state = 'PENDING' AND f.state <> 'PENDING'
+    )
+  RETURNING postrider_id AS id, {type_of_row} AS aggregate_type, {key_of_row} AS aggregate_id, {version_of_row} AS aggregate_version,
+            postrider_state AS state, postrider_retry_count AS retry_count, postrider_retry_after AS retry_after,
+            postrider_error AS error, postrider_held AS held
+), recorded AS (
+  INSERT INTO {failures} AS f (event, aggregate_id, state, their_state, retry_count, next_attempt_at, last_error)
+  SELECT id, aggregate_id, state, CASE state WHEN 'DEAD' THEN '{their_dead}' ELSE 'PENDING' END, retry_count,
+         now() + retry_after * interval '1 second', error
+  FROM failed
+  ON CONFLICT (event) DO UPDATE
+  SET aggregate_id = excluded.aggregate_id, state = excluded.state, their_state = excluded.their_state,
+      retry_count = excluded.retry_count, next_attempt_at = excluded.next_attempt_at, last_error = excluded.last_error
+), versions AS (
+  INSERT INTO {versions} AS v (aggregate_type, aggregate_id, version)
+  SELECT aggregate_type, aggregate_id, max(aggregate_version)
+  FROM failed
+  WHERE aggregate_version IS NOT NULL AND state = 'DEAD'
+  GROUP BY aggregate_type, aggregate_id
+  ON CONFLICT (aggregate_type, aggregate_id) DO UPDATE
+  SET version = greatest(v.version, excluded.version), left_at = excluded.left_at
+), kept AS (
+  INSERT INTO {attempts} (event, outcome, error, actor)
+  SELECT id, CASE state WHEN 'DEAD' THEN 'dead' ELSE 'retry' END, error, $2 FROM failed WHERE held IS NOT TRUE
+)
+SELECT id FROM failed;

@@ -1,0 +1,36 @@
+-- $1 relay name, $2 member id, $3 settlements as JSON. Returns the ids that were written. Terms over their table stand
+-- without a qualifier, so what is joined to it has names that no table has.
+WITH settled AS (
+  SELECT * FROM json_to_recordset($3::text::json) AS settled(id text, shard smallint, epoch bigint, published_to text)
+), proven AS (
+  -- The lock lasts until the outcomes are written, so nobody can take these shards in between. A renewal of the
+  -- same lease does not wait for it.
+  SELECT l.shard, l.epoch
+  FROM {shards} l
+  WHERE l.relay_name = $1 AND l.owner = $2 AND (l.shard, l.epoch) IN (SELECT DISTINCT shard, epoch FROM settled)
+  ORDER BY l.shard
+  FOR KEY SHARE
+), published AS (
+  UPDATE {theirs} postrider_theirs
+  SET {set_published}
+  FROM (
+    SELECT s.id AS postrider_id, s.shard AS postrider_shard, s.published_to AS postrider_published_to
+    FROM settled s JOIN proven USING (shard, epoch)
+  ) postrider_settled
+  WHERE postrider_theirs.{id} = postrider_id::{id_type} AND {row_is_pending} AND {shard_of_row} = postrider_shard
+    AND NOT EXISTS (
+      SELECT FROM {failures} f WHERE f.event = postrider_id AND f.their_state = 'PENDING' AND f.state <> 'PENDING'
+    )
+  RETURNING postrider_id AS id, {type_of_row} AS aggregate_type, {key_of_row} AS aggregate_id, {version_of_row} AS aggregate_version
+), versions AS (
+  INSERT INTO {versions} AS v (aggregate_type, aggregate_id, version)
+  SELECT aggregate_type, aggregate_id, max(aggregate_version)
+  FROM published
+  WHERE aggregate_version IS NOT NULL
+  GROUP BY aggregate_type, aggregate_id
+  ON CONFLICT (aggregate_type, aggregate_id) DO UPDATE
+  SET version = greatest(v.version, excluded.version), left_at = excluded.left_at
+), recovered AS (
+  DELETE FROM {failures} f WHERE f.event = ANY (ARRAY(SELECT id FROM published))
+)
+SELECT id FROM published;
