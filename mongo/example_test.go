@@ -25,19 +25,16 @@ func ExampleOutbox_Add() {
 		log.Fatal(err)
 	}
 
-	ctx := context.Background()
-	session, err := client.StartSession()
-	if err != nil {
-		log.Fatal(err)
-	}
-	defer session.EndSession(ctx)
-	_, err = session.WithTransaction(ctx, func(ctx context.Context) (any, error) {
-		if _, err := db.Collection("orders").InsertOne(ctx, bson.M{"_id": "17", "total": 3}); err != nil {
-			return nil, err
-		}
-		return outbox.Add(ctx, postrider.Event{
-			AggregateType: "order", AggregateID: "17", Type: "OrderPlaced", Payload: []byte(`{"total": 3}`),
+	err = client.UseSession(context.Background(), func(ctx context.Context) error {
+		_, err := driver.SessionFromContext(ctx).WithTransaction(ctx, func(ctx context.Context) (any, error) {
+			if _, err := db.Collection("orders").InsertOne(ctx, bson.M{"_id": "17", "total": 3}); err != nil {
+				return nil, err
+			}
+			return outbox.Add(ctx, postrider.Event{
+				AggregateType: "order", AggregateID: "17", Type: "OrderPlaced", Payload: []byte(`{"total": 3}`),
+			})
 		})
+		return err
 	})
 	if err != nil {
 		log.Fatal(err)

@@ -146,11 +146,11 @@ func ofName(relayName string) bson.M {
 
 // anyLease selects leases by shard and epoch; ahead is added to the epochs.
 func anyLease(leases []relay.Lease, ahead int64) bson.M {
-	any := make(bson.A, len(leases))
+	either := make(bson.A, len(leases))
 	for i, l := range leases {
-		any[i] = bson.M{"shard": l.Shard, "epoch": l.Epoch + ahead}
+		either[i] = bson.M{"shard": l.Shard, "epoch": l.Epoch + ahead}
 	}
-	return bson.M{"$or": any}
+	return bson.M{"$or": either}
 }
 
 // literal keeps a text in a pipeline from being read as an expression.

@@ -95,7 +95,7 @@ func (o *Outbox) add(ctx context.Context, events []postrider.Event) ([]postrider
 	if err != nil {
 		return nil, err
 	}
-	_, err = o.collections.events.InsertMany(ctx, docs)
+	_, err = o.events.InsertMany(ctx, docs)
 	return added, err
 }
 
@@ -133,7 +133,7 @@ func (o *Outbox) takenDedupKeys(ctx context.Context, events []postrider.Event) (
 	type key struct {
 		DedupKey string `bson:"dedup_key"`
 	}
-	found, err := find[key](ctx, o.collections.events, bson.M{"dedup_key": bson.M{"$exists": true, "$in": slices.Collect(maps.Keys(asked))}},
+	found, err := find[key](ctx, o.events, bson.M{"dedup_key": bson.M{"$exists": true, "$in": slices.Collect(maps.Keys(asked))}},
 		options.Find().SetProjection(bson.M{"dedup_key": 1}))
 	for _, f := range found {
 		taken[f.DedupKey] = true

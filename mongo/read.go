@@ -185,11 +185,11 @@ func union(collection string, parts []bson.A) bson.A {
 }
 
 func anyKind(kinds []relay.Kind) bson.A {
-	any := make(bson.A, len(kinds))
+	either := make(bson.A, len(kinds))
 	for i, k := range kinds {
-		any[i] = bson.M{"aggregate_type": k.AggregateType, "event_type": k.EventType}
+		either[i] = bson.M{"aggregate_type": k.AggregateType, "event_type": k.EventType}
 	}
-	return any
+	return either
 }
 
 // fetch reads the chosen events, in their order, up to the sum of bytes.

@@ -1,6 +1,8 @@
 package mongo
 
 import (
+	"context"
+
 	"go.mongodb.org/mongo-driver/v2/bson"
 
 	"github.com/postrider/postrider"
@@ -40,3 +42,25 @@ var rules = bson.M{"$jsonSchema": bson.M{
 
 func text(minLength int) bson.M { return bson.M{"bsonType": "string", "minLength": minLength} }
 func whole(minimum int) bson.M  { return bson.M{"bsonType": bson.A{"int", "long"}, "minimum": minimum} }
+
+// hasRules tells whether the outbox has rules.
+func (s *Store) hasRules(ctx context.Context) (bool, error) {
+	found, err := s.events.Database().ListCollectionSpecifications(ctx, bson.M{"name": s.events.Name()})
+	if err != nil || len(found) == 0 {
+		return false, err
+	}
+	_, err = found[0].Options.LookupErr("validator", "$jsonSchema")
+	return err == nil, nil
+}
+
+// giveRules asks for the privilege to change the collection only where it has no rules yet.
+func (s *Store) giveRules(ctx context.Context) error {
+	if known, err := s.hasRules(ctx); err != nil || known {
+		return err
+	}
+	return s.events.Database().RunCommand(ctx, bson.D{
+		{Key: "collMod", Value: s.events.Name()},
+		{Key: "validator", Value: rules},
+		{Key: "validationLevel", Value: "moderate"}, // a document that broke the rules before can still become DEAD
+	}).Err()
+}

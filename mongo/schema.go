@@ -65,11 +65,7 @@ func (s *Store) create(ctx context.Context, c *driver.Collection) error {
 	if err != nil || c != s.events {
 		return err
 	}
-	return c.Database().RunCommand(ctx, bson.D{
-		{Key: "collMod", Value: c.Name()},
-		{Key: "validator", Value: rules},
-		{Key: "validationLevel", Value: "moderate"}, // a document that broke the rules before can still become DEAD
-	}).Err()
+	return s.giveRules(ctx)
 }
 
 // fits returns the layout, once it was found to fit this code.

@@ -50,8 +50,7 @@ func attempt(ctx context.Context, session *driver.Session, fn func(ctx context.C
 		return err
 	}
 	if err := fn(driver.NewSessionContext(ctx, session)); err != nil {
-		abort(ctx, session)
-		return err
+		return errors.Join(err, abort(ctx, session))
 	}
 	for {
 		err := session.CommitTransaction(ctx)
@@ -62,10 +61,10 @@ func attempt(ctx context.Context, session *driver.Session, fn func(ctx context.C
 }
 
 // abort leaves no transaction open, also when ctx has ended. The server ends by itself what it is not told about.
-func abort(ctx context.Context, session *driver.Session) {
+func abort(ctx context.Context, session *driver.Session) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
-	session.AbortTransaction(ctx)
+	return session.AbortTransaction(ctx)
 }
 
 func endSession(ctx context.Context, session *driver.Session) {

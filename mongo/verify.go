@@ -33,7 +33,7 @@ func (s *Store) Verify(ctx context.Context) []operator.Finding {
 	if err != nil {
 		return append(findings, s.problem(subject, err))
 	}
-	for _, verify := range []func(context.Context) ([]operator.Finding, error){s.verifyIndexes, s.verifyPrivileges, s.verifyDocuments} {
+	for _, verify := range []func(context.Context) ([]operator.Finding, error){s.verifyIndexes, s.verifyRules, s.verifyPrivileges, s.verifyDocuments} {
 		more, err := verify(ctx)
 		findings = append(findings, more...)
 		if err != nil {
@@ -90,6 +90,14 @@ func (s *Store) verifyIndexes(ctx context.Context) (findings []operator.Finding,
 		}
 	}
 	return findings, nil
+}
+
+func (s *Store) verifyRules(ctx context.Context) ([]operator.Finding, error) {
+	if known, err := s.hasRules(ctx); err != nil || known {
+		return nil, err
+	}
+	return []operator.Finding{operator.Warning("collection "+s.events.Name(),
+		"has no validator: an event with a wrong field can wait for ever without being seen", "run `postrider init`")}, nil
 }
 
 // foundIndex is an index as the server describes it.

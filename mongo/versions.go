@@ -79,18 +79,18 @@ func (s *Store) leftVersions(ctx context.Context, aggregates map[aggregateID]boo
 
 // lowestVersions returns the lowest version that waits of each aggregate of which none has left.
 func (s *Store) lowestVersions(ctx context.Context, aggregates map[aggregateID]bool, left map[aggregateID]int64) (map[aggregateID]int64, error) {
-	var any bson.A
+	var either bson.A
 	for a := range aggregates {
 		if _, known := left[a]; !known {
-			any = append(any, a)
+			either = append(either, a)
 		}
 	}
 	lowest := map[aggregateID]int64{}
-	if len(any) == 0 {
+	if len(either) == 0 {
 		return lowest, nil
 	}
 	docs, err := aggregate[leftVersion](ctx, s.events, bson.A{
-		bson.M{"$match": with(versioned, bson.M{"$or": any})},
+		bson.M{"$match": with(versioned, bson.M{"$or": either})},
 		bson.M{"$group": bson.M{
 			"_id":     bson.D{{Key: "aggregate_type", Value: "$aggregate_type"}, {Key: "aggregate_id", Value: "$aggregate_id"}},
 			"version": bson.M{"$min": "$aggregate_version"},
@@ -104,16 +104,16 @@ func (s *Store) lowestVersions(ctx context.Context, aggregates map[aggregateID]b
 
 // predecessors returns, for the version before each event's own that waits, its lowest outbox id.
 func (s *Store) predecessors(ctx context.Context, events []*relay.Event) (map[leftVersion]string, error) {
-	var any bson.A
+	var either bson.A
 	for _, e := range events {
-		any = append(any, bson.M{"aggregate_type": e.AggregateType, "aggregate_id": e.AggregateID, "aggregate_version": *e.AggregateVersion - 1})
+		either = append(either, bson.M{"aggregate_type": e.AggregateType, "aggregate_id": e.AggregateID, "aggregate_version": *e.AggregateVersion - 1})
 	}
 	type found struct {
 		ID        bson.ObjectID `bson:"_id"`
 		Aggregate aggregateID   `bson:",inline"`
 		Version   int64         `bson:"aggregate_version"`
 	}
-	docs, err := find[found](ctx, s.events, with(versioned, bson.M{"$or": any}),
+	docs, err := find[found](ctx, s.events, with(versioned, bson.M{"$or": either}),
 		options.Find().SetSort(bson.M{"_id": -1}).SetProjection(bson.M{"aggregate_type": 1, "aggregate_id": 1, "aggregate_version": 1}))
 	earlier := make(map[leftVersion]string, len(docs))
 	for _, d := range docs {

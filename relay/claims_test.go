@@ -261,14 +261,15 @@ func TestALostClaimIsCountedAndChangesNothing(t *testing.T) {
 		cfg.Hooks.Settled = func(w, l int, _ time.Duration) { written.Add(int64(w)); lostClaims.Add(int64(l)) }
 		_, stop := start(t, cfg)
 		await(t, "the events are being sent", s.asked)
+		time.Sleep(time.Second) // until the renewals have their pace of two seconds
+		renewals := &cfg.Store.(*claiming).beat
+		before := renewals.Load()
 		m.stealClaims(lost)
 		letGo()
 		await(t, "both outcomes are known", func() bool { return written.Load()+lostClaims.Load() == 2 })
 		if lostClaims.Load() != 1 || m.find(lost).state != postrider.StateProcessing || m.find(kept).state != postrider.StatePublished {
 			t.Errorf("%d lost claims; the event that was lost is %s, the other %s", lostClaims.Load(), m.find(lost).state, m.find(kept).state)
 		}
-		renewals := &cfg.Store.(*claiming).beat
-		before := renewals.Load()
 		m.add("a", "placed")
 		await(t, "the relay goes on", func() bool { return m.count(postrider.StatePublished) == 2 })
 		if renewals.Load() != before {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/relay"
 )
 
@@ -25,6 +26,7 @@ type Dialect struct {
 	words       map[string]string // more {tokens} of its .sql files
 	payload     map[Payload]payloadColumn
 	indexes     func(migration string) map[string]string // the statements that create its indexes, by name
+	states      map[postrider.State]string               // conditions on indexed columns that tell a state, where status itself does not
 	isolation   sql.IsolationLevel                       // of transactions
 	beforeWrite string                                   // is executed before a writing statement that commits by itself
 	stepwise    bool                                     // every statement of a migration commits by itself

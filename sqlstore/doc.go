@@ -16,11 +16,16 @@
 //
 //	INSERT ... ON CONFLICT (dedup_key) WHERE dedup_key IS NOT NULL DO NOTHING
 //
+// With a Mapping the outbox table is one that somebody else designed. Init then creates side tables only: besides those
+// above, NAME_failures (what failed and is not settled) and NAME_versions, and in PostgreSQL the function NAME_json.
+//
 // # What a relay's user of the database may do
 //
 // SELECT, UPDATE and DELETE on the outbox table; SELECT, INSERT and UPDATE on the shards; SELECT, INSERT, UPDATE and DELETE
 // on the relays; SELECT, INSERT and DELETE on the attempts; SELECT on the schema table. Init needs the right to create
-// tables. Producers need INSERT on the outbox table. Verify reports what is missing.
+// tables. Producers need INSERT on the outbox table. On a mapped table SELECT and UPDATE are enough, and where published
+// rows are deleted SELECT and DELETE, with UPDATE if a column is mapped in which failures show; cleaning it needs DELETE.
+// Verify reports what is missing.
 //
 // # How it works
 //

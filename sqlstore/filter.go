@@ -39,12 +39,14 @@ func (s *Store) where(ids ids, f operator.Filter, first int) (condition string, 
 	if ids.mapped {
 		return strings.Join(append(terms, s.theirs.Load().terms.where(ids, f)...), " AND "), args, nil
 	}
-	return strings.Join(append(terms, whereOurs(f)...), " AND "), args, nil
+	return strings.Join(append(terms, s.whereOurs(f)...), " AND "), args, nil
 }
 
 // whereOurs are the parts of a filter that a mapped table tells in other words.
-func whereOurs(f operator.Filter) (terms []string) {
-	if f.State != "" {
+func (s *Store) whereOurs(f operator.Filter) (terms []string) {
+	if indexed, ok := s.dialect.states[f.State]; ok {
+		terms = append(terms, "e."+indexed)
+	} else if f.State != "" {
 		terms = append(terms, fmt.Sprintf("e.status = '%s'", f.State))
 	}
 	if f.After != "" {

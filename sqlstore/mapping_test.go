@@ -91,6 +91,24 @@ func TestPresetsAreComplete(t *testing.T) {
 	}
 }
 
+func TestNamesOfMappedTables(t *testing.T) {
+	for table, want := range map[string]string{
+		`"cap.published"`:              `"cap.published" "cap_published_failures"`,
+		"app.tasks":                    `"app"."tasks" "app"."tasks_failures"`,
+		strings.Repeat("x", 44) + "éé": `"` + strings.Repeat("x", 44) + `éé" "` + strings.Repeat("x", 44) + `_failures"`,
+		"outbox_events":                `"outbox_events" "outbox_failures"`,
+	} {
+		m := complete()
+		tokens := openTest(t, Postgres, Config{Table: table, Mapping: &m}).tokens()
+		if got := tokens["theirs"] + " " + tokens["failures"]; got != want {
+			t.Errorf("table %s: %s, want %s", table, got, want)
+		}
+	}
+	if _, err := Open(nil, Postgres, Config{Table: `"cap.published"`}); err == nil {
+		t.Error("a table of ours has a dot in its name")
+	}
+}
+
 func TestPresetsAreCopies(t *testing.T) {
 	first, _ := FindPreset(Postgres, "event-outbox")
 	first.Mapping.Words.Pending[0], first.Mapping.ID = "CHANGED", "changed"

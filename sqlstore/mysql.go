@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/relay"
 )
 
@@ -31,15 +32,23 @@ var MySQL = Dialect{
 		PayloadJSON:   {kind: "longtext", check: mysqlJSON},
 		PayloadBinary: {kind: "longblob", check: "CHECK (payload IS NOT NULL)"},
 	},
-	indexes:     inlineIndexes,
+	indexes: inlineIndexes,
+	states: map[postrider.State]string{
+		postrider.StateDead:       "given_up = 'DEAD'",
+		postrider.StateDiscarded:  "given_up = 'DISCARDED'",
+		postrider.StateProcessing: "processing_due IS NOT NULL",
+	},
 	isolation:   sql.LevelReadCommitted,
 	beforeWrite: "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
 	stepwise:    true,
 	classify:    classifyMySQL,
 }
 
-// mysqlJSON takes numbers that are too large for MySQL itself, too: JSON has no limit, and the payload stays text.
-const mysqlJSON = "CHECK (json_valid(payload) /*!80019 OR json_valid(regexp_replace(payload, '(?<=[0-9])[eE][+]?[0-9]{3,}', '')) */)"
+// mysqlJSON lets pass what is JSON but more than the servers can hold: numbers with large exponents, and half of a surrogate
+// pair as an escape, whose backslash is told as "no quote", because its meaning in a literal depends on sql_mode. The
+// payload stays text, so they need not hold it.
+const mysqlJSON = `CHECK (json_valid(payload) OR
+    json_valid(regexp_replace(payload, '(?<=[0-9])[eE][+]?[0-9]{3,}|[^"]u[dD][89a-fA-F][0-9a-fA-F]{2}', '')))`
 
 // MySQLDSN turns the address of a database, mysql://user:password@host:port/database, into the data source name of
 // github.com/go-sql-driver/mysql under which producers and relays reach it. Reserved characters in user and password are

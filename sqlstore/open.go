@@ -27,7 +27,8 @@ const (
 type Config struct {
 	// Table is the outbox table, "name" or, where the database has schemas, "schema.name", in the spelling that
 	// the database stores: it is quoted as it stands. Default "outbox_events". The side tables stand in the same
-	// schema; see the package documentation for their names.
+	// schema; see the package documentation for their names. With a Mapping, a name that has a dot in itself is written in
+	// double quotes.
 	Table string
 
 	// Shards is the number of hash slots of keys that Init lays the table out for, 1 to 32767. Default 64. A
@@ -73,7 +74,7 @@ func Open(db *sql.DB, d Dialect, config Config) (*Store, error) {
 	if config.Payload == "" {
 		config.Payload = PayloadJSON
 	}
-	names, nameErr := namesFor(d, config)
+	names, nameErr := newNames(d, config.Table, config.Mapping != nil)
 	err := errors.Join(nameErr, config.check())
 	s := &Store{db: db, dialect: d, config: config, names: names, floors: newFloors(), flight: newFlight()}
 	if config.Mapping != nil {
@@ -110,24 +111,38 @@ type names struct {
 // maxTable leaves room for the longest suffix of an index or side table within PostgreSQL's 63 bytes.
 const maxTable = 45
 
-func newNames(d Dialect, table string) (names, error) {
+func newNames(d Dialect, table string, mapped bool) (names, error) {
 	schema, name, qualified := strings.Cut(table, ".")
 	if !qualified {
 		schema, name = "", table
+	}
+	if inner, ok := quotedName(table); ok && mapped {
+		return names{table: inner, side: sideName(strings.ReplaceAll(inner, ".", "_"))}, nil
 	}
 	switch {
 	case strings.ContainsAny(table, "\x00\r\n\"'`;{}") || name == "" || strings.Contains(name, ".") || qualified && schema == "":
 		return names{}, errors.New(`the table must be "name" or "schema.name"`)
 	case qualified && !d.schemas:
 		return names{}, fmt.Errorf("%s has no schemas; name the table without one", d.name)
-	case len(name) > maxTable:
+	case len(name) > maxTable && !mapped:
 		return names{}, fmt.Errorf("the table's name has %d bytes; no more than %d fit, because the names of its indexes begin with it", len(name), maxTable)
 	}
-	side := name
-	if name == "outbox_events" {
-		side = "outbox"
+	return names{schema: schema, table: name, sideSchema: schema, side: sideName(name)}, nil
+}
+
+// quotedName is the name that stands in double quotes.
+func quotedName(table string) (name string, ok bool) {
+	inner, begins := strings.CutPrefix(table, `"`)
+	inner, ends := strings.CutSuffix(inner, `"`)
+	return inner, begins && ends && isName(inner)
+}
+
+// sideName is what the names of the side tables begin with. Only that of a mapped table may be too long.
+func sideName(table string) string {
+	if table == "outbox_events" {
+		return "outbox"
 	}
-	return names{schema: schema, table: name, sideSchema: schema, side: side}, nil
+	return strings.ToValidUTF8(table[:min(len(table), maxTable)], "")
 }
 
 // quoteName quotes a name with its qualifiers; empty parts are left out. newNames has refused names that hold quotes.

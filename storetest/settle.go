@@ -69,6 +69,7 @@ var settleTests = map[string]func(*fixture){
 		fresh := f.takeAll(b)
 		f.equal("settled at a stale epoch", f.settle(a, published(event, stale)), nil)
 		f.equal("settled at another's epoch", f.settle(a, published(event, fresh)), nil)
+		f.equal("retried at another's epoch", f.settle(a, retry(event, fresh, 0)), nil)
 		f.equal("retried at a stale epoch", f.settle(a, retry(event, stale, 0)), nil)
 		f.equal("given up at a stale epoch", f.settle(a, dead(event, stale, "x")), nil)
 		f.equal("settled by the owner at a stale epoch", f.settle(b, published(event, stale)), nil)

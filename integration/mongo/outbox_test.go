@@ -353,6 +353,9 @@ func TestPositionsFollowTheServersClockAndNeverFallBehindTheKeysLast(t *testing.
 	if _, err := s.outbox.Add(ctx, order("ahead"), order("ahead")); err != nil {
 		t.Fatal(err)
 	}
+	if _, err := s.outbox.Add(ctx, order("later")); err != nil {
+		t.Fatal(err)
+	}
 	s.commit(t, session)
 	var key struct {
 		Position int64 `bson:"position"`
@@ -362,7 +365,14 @@ func TestPositionsFollowTheServersClockAndNeverFallBehindTheKeysLast(t *testing.
 	}
 	docs := s.documents(t)
 	now := sayHello(t, s.client).LocalTime
-	for i, want := range map[int]time.Time{0: now, 1: now.Add(time.Hour), 2: now.Add(time.Hour)} {
+	for i, key := range []string{"fresh", "ahead", "ahead", "later"} {
+		want := now.Add(time.Hour)
+		if i == 0 {
+			want = now
+		}
+		if docs[i]["aggregate_id"] != key {
+			t.Errorf("event %d is of key %v, want %s: one Outbox adds in one order", i, docs[i]["aggregate_id"], key)
+		}
 		if got := docs[i]["_id"].(bson.ObjectID).Timestamp(); got.Sub(want).Abs() > time.Minute {
 			t.Errorf("event %d has its position at %v, want %v", i, got, want)
 		}

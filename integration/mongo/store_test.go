@@ -158,7 +158,9 @@ func (tx *transaction) Add(t *testing.T, e storetest.Event) string {
 	var doc struct {
 		ID bson.ObjectID `bson:"_id"`
 	}
-	if err := tx.events.FindOneAndUpdate(ctx, bson.M{"event_id": added[0].EventID}, bson.M{"$set": change}).Decode(&doc); err != nil {
+	err = tx.events.FindOneAndUpdate(ctx, bson.M{"event_id": added[0].EventID}, bson.M{"$set": change},
+		options.FindOneAndUpdate().SetBypassDocumentValidation(!tx.transactions)).Decode(&doc)
+	if err != nil {
 		t.Fatal(err)
 	}
 	tx.added = append(tx.added, doc.ID)

@@ -3,6 +3,7 @@ package mongo
 import (
 	"context"
 	"errors"
+	"maps"
 	"strings"
 	"testing"
 	"time"
@@ -73,6 +74,21 @@ func TestVerifyNamesTheCommandForAMissingIndex(t *testing.T) {
 	wantFinding(t, findings, operator.LevelError, "index waiting of outbox_events", `dropIndex("waiting")`, "createIndex(")
 	if n := len(serious(findings)); n != 2 {
 		t.Errorf("%d findings: %+v", n, findings)
+	}
+}
+
+func TestVerifyMissesTheRulesAndInitGivesThem(t *testing.T) {
+	s := newStage(t, mongo.Config{})
+	err := s.db.RunCommand(t.Context(), bson.D{{Key: "collMod", Value: "outbox_events"}, {Key: "validator", Value: bson.M{}}}).Err()
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantFinding(t, s.store.Verify(t.Context()), operator.LevelWarning, "collection outbox_events", "no validator", "postrider init")
+	if err := s.store.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if odd := serious(s.store.Verify(t.Context())); len(odd) > 0 {
+		t.Errorf("findings after another init: %+v", odd)
 	}
 }
 
@@ -181,4 +197,39 @@ func TestAMalformedDocumentIsDeadAndHarmsNoOther(t *testing.T) {
 	if err != nil || len(rows) != 4 {
 		t.Errorf("listed %d dead events, %v; want 4", len(rows), err)
 	}
+}
+
+func TestTheServerRefusesDocumentsThatNoRelayCouldServe(t *testing.T) {
+	s := newStage(t, mongo.Config{})
+	events := s.db.Collection("outbox_events")
+	for what, change := range map[string]bson.M{
+		"an unknown state":              {"status": "SENT"},
+		"no waiting":                    {"waiting": nil},
+		"an empty key":                  {"aggregate_id": ""},
+		"a key that is no text":         {"aggregate_id": 17},
+		"a payload as a document":       {"payload": bson.M{"total": 3}},
+		"an _id of another type":        {"_id": "17"},
+		"a time as text":                {"next_attempt_at": "2026-03-09"},
+		"a shard that is no number":     {"shard": "3"},
+		"a version below the first one": {"aggregate_version": 0},
+	} {
+		if _, err := events.InsertOne(t.Context(), plain(change)); err == nil {
+			t.Errorf("%s was accepted", what)
+		}
+	}
+	if _, err := events.InsertOne(t.Context(), plain(nil)); err != nil {
+		t.Errorf("a document as the documentation shows it: %v", err)
+	}
+}
+
+// plain is an event as a producer in another language writes it; change holds what it does otherwise.
+func plain(change bson.M) bson.M {
+	now := time.Now()
+	doc := bson.M{
+		"event_id": "0192f0c1-9a3b-7c4d-8e5f-0123456789ab", "aggregate_type": "order", "aggregate_id": "17", "event_type": "OrderPlaced",
+		"payload": `{"total": 3}`, "content_type": "application/json", "status": "PENDING", "retry_count": 0, "waiting": false,
+		"next_attempt_at": now, "shard": 3, "created_at": now,
+	}
+	maps.Copy(doc, change)
+	return doc
 }

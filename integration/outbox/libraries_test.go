@@ -9,6 +9,7 @@ import (
 	entsql "entgo.io/ent/dialect/sql"
 	"github.com/jmoiron/sqlx"
 	"github.com/uptrace/bun"
+	"github.com/uptrace/bun/dialect/mysqldialect"
 	"github.com/uptrace/bun/dialect/pgdialect"
 	"github.com/uptrace/bun/dialect/sqlitedialect"
 	"github.com/uptrace/bun/schema"
@@ -69,16 +70,22 @@ var libraries = []library{
 
 func openBun(db testdb.Database) *bun.DB {
 	var dialect schema.Dialect = pgdialect.New()
-	if db.Dialect == postrider.SQLite {
+	switch db.Dialect {
+	case postrider.SQLite:
 		dialect = sqlitedialect.New()
+	case postrider.MySQL:
+		dialect = mysqldialect.New()
 	}
 	return bun.NewDB(db.DB, dialect)
 }
 
 func openEnt(db testdb.Database) *entsql.Driver {
 	name := dialect.Postgres
-	if db.Dialect == postrider.SQLite {
+	switch db.Dialect {
+	case postrider.SQLite:
 		name = dialect.SQLite
+	case postrider.MySQL:
+		name = dialect.MySQL
 	}
 	return entsql.OpenDB(name, db.DB)
 }
@@ -94,7 +101,7 @@ func must(t *testing.T, rollback func() error, err error) func() error {
 func TestTransactionsOfLibraries(t *testing.T) {
 	for _, lib := range libraries {
 		t.Run(lib.name, func(t *testing.T) {
-			testdb.Each(t, func(t *testing.T, db testdb.Database) {
+			testdb.All(t, func(t *testing.T, db testdb.Database) {
 				testLibrary(t, db, lib)
 			})
 		})
@@ -148,7 +155,7 @@ func testLibrary(t *testing.T, db testdb.Database, lib library) {
 }
 
 func TestConnectionOfBun(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+	testdb.All(t, func(t *testing.T, db testdb.Database) {
 		outbox := db.InitOutbox(t, postrider.Config{})
 		conn, err := openBun(db).Conn(t.Context())
 		if err != nil {

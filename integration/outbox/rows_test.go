@@ -83,11 +83,11 @@ func payloadOf(t *testing.T, db querier, a postrider.Added) []byte {
 	return nil
 }
 
-// moment reads a time column: text in SQLite.
+// moment reads a time column: text in SQLite and from the driver of MySQL.
 func moment(t *testing.T, value any) time.Time {
 	t.Helper()
 	if text, ok := value.(string); ok {
-		parsed, err := time.Parse("2006-01-02 15:04:05.000", text)
+		parsed, err := time.Parse("2006-01-02 15:04:05", text)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,13 +13,13 @@ import (
 )
 
 func TestBinaryPayloadsKeepTheirBytes(t *testing.T) {
-	eachDatabase(t, func(t *testing.T, d database) {
+	everyDatabase(t, func(t *testing.T, d database) {
 		s := d.store(t, sqlstore.Config{Payload: sqlstore.PayloadBinary})
 		want := make([]byte, 0, 512)
 		for b := range 256 {
 			want = append(want, byte(b), 0xff)
 		}
-		parameter := map[string]string{sqlstore.Postgres.String(): "$1", sqlstore.SQLite.String(): "?1"}[d.dialect.String()]
+		parameter := map[string]string{"postgres": "$1", "sqlite": "?1", "mysql": "?"}[d.dialect.String()]
 		execute(t, d.db, "INSERT INTO "+d.table+" (aggregate_type, aggregate_id, event_type, payload) VALUES ('a', 'b', 'c', "+parameter+")", want)
 		if got := readSome(t, s, everything(1))[0].Payload; !bytes.Equal(got, want) {
 			t.Errorf("read %x", got)
@@ -36,7 +36,7 @@ func TestBinaryPayloadsKeepTheirBytes(t *testing.T) {
 }
 
 func TestDeletePublishedDeletesWhatIsPublishedAndProven(t *testing.T) {
-	eachDatabase(t, func(t *testing.T, d database) {
+	everyDatabase(t, func(t *testing.T, d database) {
 		s := d.store(t, sqlstore.Config{DeletePublished: true})
 		a := relay.Member{Name: "main", ID: "a", Shards: shards, LeaseTTL: time.Hour}
 		leases := ownAll(t, s, a)
@@ -76,7 +76,7 @@ func TestDeletePublishedDeletesWhatIsPublishedAndProven(t *testing.T) {
 }
 
 func TestTheDatabaseRefusesRowsThatNoRelayCouldSend(t *testing.T) {
-	eachDatabase(t, func(t *testing.T, d database) {
+	everyDatabase(t, func(t *testing.T, d database) {
 		d.store(t, sqlstore.Config{})
 		for _, values := range []string{
 			"'', 'b', 'c', '{}', 'PENDING', 0, NULL",

@@ -68,7 +68,9 @@ func (ps plans) checkMapped(t *testing.T, step, table string, pages int) {
 	if n := ps.pages(); n > pages {
 		t.Errorf("%s: %d pages are touched, want no more than %d", step, n, pages)
 		for _, p := range ps {
-			p.walk(func(n node) { t.Log(n.Type, n.Table, n.Index, n.Rows, "rows,", n.Loops, "loops,", n.Hit+n.Read, "pages") })
+			p.walk(func(n node) {
+				t.Log(n.Type, n.Table, n.Index, n.Rows, "rows,", n.Loops, "loops,", n.Hit+n.Read, "pages")
+			})
 		}
 	}
 }

@@ -79,6 +79,7 @@ func TestPresetEventuateTram(t *testing.T) {
 		EventType: "io.example.OrderCreated", Topic: "io.example.Order", ContentType: "application/json",
 	})
 	m.rows(t, "SELECT published::text FROM message", "1", "1", "1")
+	m.rows(t, "SELECT event FROM message_failures")
 }
 
 func TestPresetCAP(t *testing.T) {

@@ -129,4 +129,3 @@ func TestMappedTables(t *testing.T) {
 		})
 	}
 }
-

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"database/sql"
 	"fmt"
 	"math/rand/v2"
 	"net/url"
@@ -39,8 +40,8 @@ func newMySQL(t testing.TB, server string) database {
 		t.Fatalf("%s is not set: scripts/services starts the servers", server)
 	}
 	name := fmt.Sprintf("test_%x", rand.Uint64())
-	execute(t, connect(t, "mysql", mysqlDSN(t, address)), "CREATE DATABASE "+name)
-	t.Cleanup(func() { execute(t, connect(t, "mysql", mysqlDSN(t, address)), "DROP DATABASE "+name) })
+	executeAt(t, address, "CREATE DATABASE "+name)
+	t.Cleanup(func() { executeAt(t, address, "DROP DATABASE "+name) })
 	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
@@ -51,6 +52,17 @@ func newMySQL(t testing.TB, server string) database {
 		`INSERT INTO %s (aggregate_type, aggregate_id, event_type, payload)
 		SELECT 'order', concat('order-', n %% 1000), 'OrderPlaced', '{"some": "payload"}'
 		FROM JSON_TABLE(concat('[0', repeat(',0', ? - 1), ']'), '$[*]' COLUMNS (n FOR ORDINALITY)) numbers`}
+}
+
+// executeAt leaves no connection behind, which would be ended as an idle one.
+func executeAt(t testing.TB, address, statement string) {
+	t.Helper()
+	db, err := sql.Open("mysql", mysqlDSN(t, address))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	execute(t, db, statement)
 }
 
 func mysqlDSN(t testing.TB, address string) string {

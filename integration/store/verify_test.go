@@ -11,7 +11,13 @@ import (
 	"github.com/postrider/postrider/sqlstore"
 )
 
-// eachDatabase runs a test on every database.
+// everyDatabase runs a test on every database.
+func everyDatabase(t *testing.T, test func(t *testing.T, d database)) {
+	eachDatabase(t, test)
+	eachMySQL(t, test)
+}
+
+// eachDatabase is everyDatabase without MySQL and MariaDB.
 func eachDatabase(t *testing.T, test func(t *testing.T, d database)) {
 	t.Run("postgres", func(t *testing.T) { test(t, newPostgres(t, "POSTRIDER_TEST_POSTGRES")) })
 	t.Run("postgres18", func(t *testing.T) { test(t, newPostgres(t, "POSTRIDER_TEST_POSTGRES18")) })
@@ -19,7 +25,7 @@ func eachDatabase(t *testing.T, test func(t *testing.T, d database)) {
 }
 
 func TestVerifyFindsNothingWrongWithFreshTables(t *testing.T) {
-	eachDatabase(t, func(t *testing.T, d database) {
+	everyDatabase(t, func(t *testing.T, d database) {
 		for _, f := range d.store(t, sqlstore.Config{}).Verify(t.Context()) {
 			if f.Level != operator.LevelOK {
 				t.Errorf("%+v", f)
@@ -48,17 +54,26 @@ func TestVerifyFindsWhatIsWrong(t *testing.T) {
 			"warning table outbox_events: 1 or more events are PENDING but not due"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			eachDatabase(t, func(t *testing.T, d database) {
+			everyDatabase(t, func(t *testing.T, d database) {
 				d.store(t, sqlstore.Config{})
-				execute(t, d.db, strings.ReplaceAll(test.harm, "%s", d.table))
+				execute(t, d.db, d.words(strings.ReplaceAll(test.harm, "%s", d.table)))
 				assertFinding(t, d, sqlstore.Config{}, test.want)
 			})
 		})
 	}
 }
 
+// words puts a DROP INDEX into the words of the database.
+func (d database) words(statement string) string {
+	if d.dialect.String() == sqlstore.MySQL.String() && strings.HasPrefix(statement, "DROP INDEX ") {
+		_, index, _ := strings.Cut(statement, ".")
+		return "DROP INDEX " + index + " ON " + d.table
+	}
+	return statement
+}
+
 func TestVerifyFindsAnotherConfiguration(t *testing.T) {
-	eachDatabase(t, func(t *testing.T, d database) {
+	everyDatabase(t, func(t *testing.T, d database) {
 		d.store(t, sqlstore.Config{})
 		assertFinding(t, d, sqlstore.Config{Shards: 5}, "error table outbox_events: the outbox tables do not fit this version: they are laid out for 4 shards")
 		assertFinding(t, d, sqlstore.Config{Shards: 4, Payload: sqlstore.PayloadBinary}, "error table outbox_events: the outbox tables do not fit this version: the payload column is json")
@@ -118,13 +133,14 @@ func TestUnreachableDatabaseIsToldApart(t *testing.T) {
 }
 
 func TestMissingTablesAreNamedWithTheCommandThatCreatesThem(t *testing.T) {
-	eachDatabase(t, func(t *testing.T, d database) {
+	everyDatabase(t, func(t *testing.T, d database) {
 		s := d.open(t, sqlstore.Config{})
 		_, err := s.Renew(t.Context(), relay.Heartbeat{Member: relay.Member{Name: "main", ID: "a", Shards: shards}}, nil)
 		if !errors.Is(err, relay.ErrSchema) || !strings.Contains(err.Error(), "outbox_schema") || !strings.Contains(err.Error(), "postrider init") {
 			t.Errorf("Renew without tables: %v", err)
 		}
 		d.store(t, sqlstore.Config{})
+		d.addMany(t, 100)
 		execute(t, d.db, "ALTER TABLE "+d.table+" DROP COLUMN content_type")
 		_, err = s.Read(t.Context(), relay.ReadRequest{Shards: []int{0}, PerShard: 1, Limit: 1, MaxBytes: 1})
 		if !errors.Is(err, relay.ErrSchema) || !strings.Contains(err.Error(), "content_type") {
@@ -134,7 +150,7 @@ func TestMissingTablesAreNamedWithTheCommandThatCreatesThem(t *testing.T) {
 }
 
 func TestACancelledCallIsNoFailureOfTheDatabase(t *testing.T) {
-	eachDatabase(t, func(t *testing.T, d database) {
+	everyDatabase(t, func(t *testing.T, d database) {
 		s := d.store(t, sqlstore.Config{})
 		ctx, cancel := context.WithCancel(t.Context())
 		cancel()

@@ -28,7 +28,7 @@ func TestQuoteTableRefusesWhatIsNoName(t *testing.T) {
 	for _, name := range []string{
 		"", ".", "app.", ".events", "a.b.c", "a\x00b", "a\nb", "a\xff", strings.Repeat("t", maxBytes+1),
 	} {
-		if got, err := QuoteTable(name); err == nil {
+		if got, err := QuoteTable(name, `"`); err == nil {
 			t.Errorf("QuoteTable(%q) = %s, want an error", name, got)
 		}
 	}

@@ -1,4 +1,4 @@
-# shellcheck shell=bash disable=SC2034,SC2154 # names are shared with scripts/services
+# shellcheck shell=bash disable=SC2034,SC2054,SC2154 # commas are setpriv's and PostgreSQL's; names are shared with scripts/services
 # FerretDB in MongoDB's place where no Docker engine runs: it speaks MongoDB's protocol and keeps the data in PostgreSQL 18
 # with the documentdb extension, which is chrooted to a root of newer Debian packages. It has no transactions and
 # no change streams; docs/mongodb.md says what that leaves untested.

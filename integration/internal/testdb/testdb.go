@@ -5,12 +5,14 @@ import (
 	"context"
 	"crypto/rand"
 	"database/sql"
+	"maps"
 	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	_ "github.com/go-sql-driver/mysql" // driver mysql
 	_ "github.com/jackc/pgx/v5/stdlib" // driver pgx
 	_ "github.com/lib/pq"              // driver postgres
 	_ "modernc.org/sqlite"             // driver sqlite
@@ -26,7 +28,14 @@ type Database struct {
 	Dialect postrider.Dialect
 }
 
-// Each runs test as a subtest on every database, on PostgreSQL with each of its common drivers.
+// All runs test as a subtest on every database, on PostgreSQL with each of its common drivers.
+func All(t *testing.T, test func(t *testing.T, db Database)) {
+	Each(t, test)
+	t.Run("MariaDB", func(t *testing.T) { test(t, MySQL(t, "POSTRIDER_TEST_MARIADB", nil)) })
+	t.Run("MySQL", func(t *testing.T) { test(t, MySQL(t, "POSTRIDER_TEST_MYSQL", nil)) })
+}
+
+// Each is All without MariaDB and MySQL.
 func Each(t *testing.T, test func(t *testing.T, db Database)) {
 	t.Run("PostgreSQL pgx", func(t *testing.T) { test(t, Postgres(t, "pgx")) })
 	t.Run("PostgreSQL pq", func(t *testing.T) { test(t, Postgres(t, "postgres")) })
@@ -62,12 +71,42 @@ func SQLite(t *testing.T) Database {
 	return Database{open(t, "sqlite", sqlstore.SQLiteDSN(filepath.Join(t.TempDir(), "test.db"))), "sqlite", postrider.SQLite}
 }
 
+// MySQL makes a database on the server whose address the environment variable holds. parameters are the driver's.
+func MySQL(t *testing.T, server string, parameters url.Values) Database {
+	t.Helper()
+	u, err := url.Parse(os.Getenv(server))
+	if err != nil || u.Host == "" {
+		t.Fatalf("%s is not set: scripts/services starts the servers", server)
+	}
+	name := "test_" + strings.ToLower(rand.Text())
+	admin := open(t, "mysql", mysqlDSN(t, u))
+	execute(t, admin, "CREATE DATABASE "+name)
+	t.Cleanup(func() { execute(t, admin, "DROP DATABASE "+name) })
+	u.Path = "/" + name
+	all := url.Values{"time_zone": {"'-05:00'"}} // what is right only where the session is in UTC shows
+	maps.Copy(all, parameters)
+	u.RawQuery = all.Encode()
+	return Database{open(t, "mysql", mysqlDSN(t, u)), "mysql", postrider.MySQL}
+}
+
+func mysqlDSN(t *testing.T, u *url.URL) string {
+	t.Helper()
+	dsn, err := sqlstore.MySQLDSN(u.String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dsn
+}
+
 // InitOutbox creates the outbox tables and returns an Outbox for them. config.Dialect is filled in.
 func (d Database) InitOutbox(t *testing.T, config postrider.Config) *postrider.Outbox {
 	t.Helper()
 	dialect, payload := sqlstore.Postgres, sqlstore.PayloadJSON
-	if d.Dialect == postrider.SQLite {
+	switch d.Dialect {
+	case postrider.SQLite:
 		dialect = sqlstore.SQLite
+	case postrider.MySQL:
+		dialect = sqlstore.MySQL
 	}
 	if config.Binary {
 		payload = sqlstore.PayloadBinary

@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
+	"io"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -34,7 +36,7 @@ func (c *command) init() *cobra.Command {
 			}
 			defer outbox.Close()
 			if printed {
-				return outbox.Print(c.stdout)
+				return printSQL(outbox, c.stdout)
 			}
 			if err := outbox.Store.Init(cmd.Context()); err != nil {
 				return err
@@ -53,5 +55,13 @@ func (c *command) printReady(cfg *config.Config, outbox *wiring.Outbox) error {
 		text = "the side tables of %s are ready in %s; the table itself was not touched\n"
 	}
 	_, err := fmt.Fprintf(c.stdout, text, cfg.Outbox.Table, outbox.Address)
+	return err
+}
+
+func printSQL(outbox *wiring.Outbox, w io.Writer) error {
+	err := outbox.Print(w)
+	if errors.Is(err, wiring.ErrNoSQL) {
+		return usageError{fmt.Errorf("--print: %w", err)}
+	}
 	return err
 }

@@ -39,8 +39,6 @@ func columnsOf(m *sqlstore.Mapping) []column {
 		{"last_error", &m.LastError},
 		{"updated_at", &m.UpdatedAt},
 		{"published_to", &m.PublishedTo},
-		{"claim_token", &m.ClaimToken},
-		{"processing_until", &m.ProcessingUntil},
 		{"created_at", &m.CreatedAt},
 	}
 }
@@ -71,20 +69,21 @@ func readMapping(o *object, outbox *Outbox) *sqlstore.Mapping {
 	return &mapping
 }
 
-// readPreset gives the mapping of the preset that the file names.
-func readPreset(o *object, outbox *Outbox) (mapping sqlstore.Mapping, found bool) {
-	var preset sqlstore.Preset
+// readPreset gives the mapping of the preset that the file names. One that is not known counts as well, so that what it
+// may have set is not missed.
+func readPreset(o *object, outbox *Outbox) (mapping sqlstore.Mapping, hasPreset bool) {
 	strAs(o, "preset", &outbox.Preset, func(text string) (string, *mistake) {
-		if preset, found = sqlstore.FindPreset(dialectOf(outbox.Database), text); !found {
+		preset, known := sqlstore.FindPreset(dialectOf(outbox.Database), text)
+		if !known {
 			return "", &mistake{"is no preset", suggest(text, presetNames(outbox.Database), "presets")}
+		}
+		mapping = preset.Mapping
+		if !o.has("table") {
+			outbox.Table = preset.Table
 		}
 		return text, nil
 	})
-	if found && !o.has("table") {
-		outbox.Table = preset.Table
-	}
-	// A preset that is not known is reported already; what it may have set is not missed as well.
-	return preset.Mapping, o.has("preset")
+	return mapping, o.has("preset")
 }
 
 func presetNames(database Database) []string {

@@ -17,7 +17,7 @@ func TestEveryValueOfAnExistingTableIsRead(t *testing.T) {
 			PartitionKey: "customer_id", EventType: "(lower(kind))", AggregateVersion: "version", Topic: "destination",
 			Payload: "body", ContentType: "mime", Headers: "meta", DedupKey: "dedup", Status: "state", PublishedAt: "sent_at",
 			RetryCount: "attempts", NextAttemptAt: "due_at", LastError: "error", UpdatedAt: "changed_at", PublishedTo: "sent_to",
-			ClaimToken: "locked_by", ProcessingUntil: "locked_until", CreatedAt: "inserted_at",
+			CreatedAt:   "inserted_at",
 			HeaderTerms: map[string]string{"X-Tenant": "tenant_id", "X-Region": "'eu'"},
 			Words: sqlstore.Words{
 				Pending: []string{"NEW", "0"}, Processing: "SENDING", Published: "SENT", Dead: "FAILED", Discarded: "DROPPED",
@@ -28,7 +28,7 @@ func TestEveryValueOfAnExistingTableIsRead(t *testing.T) {
 	if !reflect.DeepEqual(c.Outbox, want) {
 		t.Errorf("got:\n%+v\nwant:\n%+v", c.Outbox.Mapping, want.Mapping)
 	}
-	if c.Relay.Claim != ClaimRow || c.Relay.OnPublished != KeepPublished || c.Relay.Retention != time.Hour {
+	if c.Relay.OnPublished != KeepPublished || c.Relay.Retention != time.Hour {
 		t.Errorf("relay is %+v", c.Relay)
 	}
 }

@@ -41,14 +41,6 @@ func (o Outbox) marksPublished() bool {
 	}
 }
 
-// takesClaims reports whether a row can show which relay has claimed it.
-func (o Outbox) takesClaims() bool {
-	if m := o.Mapping; m != nil {
-		return m.ClaimToken != "" && m.ProcessingUntil != "" && m.Words.Processing != ""
-	}
-	return o.Database != MongoDB
-}
-
 // Database is a kind of database.
 type Database string
 

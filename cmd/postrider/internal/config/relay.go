@@ -157,12 +157,11 @@ func parseName(text string) (string, *mistake) {
 func readSharing(o *object, relay *Relay, outbox Outbox) {
 	choice(o, "claim", &relay.Claim, ClaimShard, ClaimRow)
 	switch {
-	case relay.Claim != ClaimRow || outbox.takesClaims():
+	case relay.Claim != ClaimRow:
 	case outbox.Database == MongoDB:
 		o.problem("claim", "row is not available with MongoDB in this version", "write claim: shard")
-	default:
-		o.problem("claim", "rows of this table cannot be claimed one by one",
-			"write claim: shard, or name columns.claim_token, columns.processing_until and status.processing in outbox")
+	case outbox.Mapping != nil:
+		o.problem("claim", "row needs a table that postrider init created", "write claim: shard, which serves every table")
 	}
 	readOrder(o, relay)
 	integer(o, "shards", &relay.Shards, 1, maxShards)

@@ -75,11 +75,14 @@ func IsUnreachable(err error) bool {
 	return errors.Is(err, sqlstore.ErrUnreachable) || errors.Is(err, mongo.ErrUnreachable)
 }
 
-// Print writes the SQL of Init. It does not connect.
+// ErrNoSQL says that the database of an outbox has no SQL.
+var ErrNoSQL = errors.New("this database has no SQL to print: postrider init creates what is missing")
+
+// Print writes the SQL of Init, or returns ErrNoSQL. It does not connect.
 func (o *Outbox) Print(w io.Writer) error {
 	store, ok := o.Store.(interface{ Print(w io.Writer) error })
 	if !ok {
-		return errors.New("this database has no SQL to print: postrider init creates what is missing")
+		return ErrNoSQL
 	}
 	return store.Print(w)
 }
