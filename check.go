@@ -29,7 +29,7 @@ func (c *checker) bad(field, format string, args ...any) {
 }
 
 // check returns what is wrong with the event at index.
-func (o *Outbox) check(index int, e *Event) EventErrors {
+func (r rules) check(index int, e *Event) EventErrors {
 	c := checker{index: index}
 	c.id(e.ID)
 	c.required("aggregate_type", e.AggregateType)
@@ -39,7 +39,7 @@ func (o *Outbox) check(index int, e *Event) EventErrors {
 		c.bad("aggregate_version", "is %d: versions count from 1, and 0 means not set", e.AggregateVersion)
 	}
 	c.optional("topic", e.Topic)
-	o.checkPayload(&c, e)
+	r.checkPayload(&c, e)
 	c.headers(e.Headers)
 	c.optional("dedup_key", e.DedupKey)
 	if year := e.At.UTC().Year(); !e.At.IsZero() && (year < 1970 || year > 9998) {
@@ -48,13 +48,13 @@ func (o *Outbox) check(index int, e *Event) EventErrors {
 	return c.problems
 }
 
-func (o *Outbox) checkPayload(c *checker, e *Event) {
-	if len(e.Payload) > o.maxPayload {
-		c.bad("payload", "has %d bytes: this outbox takes at most %d (Config.MaxPayload)", len(e.Payload), o.maxPayload)
-	} else if !o.binary {
+func (r rules) checkPayload(c *checker, e *Event) {
+	if len(e.Payload) > r.maxPayload {
+		c.bad("payload", "has %d bytes: this outbox takes at most %d (Config.MaxPayload)", len(e.Payload), r.maxPayload)
+	} else if !r.binary {
 		c.json(e.Payload)
 	}
-	if o.binary {
+	if r.binary {
 		c.required("content_type", e.ContentType)
 	} else {
 		c.optional("content_type", e.ContentType)

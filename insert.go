@@ -7,8 +7,6 @@ import (
 	"iter"
 	"slices"
 	"time"
-
-	"github.com/postrider/postrider/internal/uuid"
 )
 
 // maxBytes bounds the parameter of one statement, unless the dialect's is lower.
@@ -37,19 +35,15 @@ type record struct {
 }
 
 func (o *Outbox) row(e *Event) row {
-	id, _ := uuid.Canonical(e.ID)
-	if id == "" {
-		id = uuid.NewV7()
-	}
-	return row{eventID: id, deduped: e.DedupKey != "", record: encode(record{
-		EventID:          id,
+	return row{eventID: e.ID, deduped: e.DedupKey != "", record: encode(record{
+		EventID:          e.ID,
 		AggregateType:    e.AggregateType,
 		AggregateID:      e.AggregateID,
 		EventType:        e.Type,
 		AggregateVersion: e.AggregateVersion,
 		Topic:            e.Topic,
 		Payload:          o.payload(e.Payload),
-		ContentType:      contentType(e.ContentType),
+		ContentType:      e.ContentType,
 		Headers:          o.headers(e.Headers),
 		DedupKey:         e.DedupKey,
 		NextAttemptAt:    moment(e.At),
@@ -57,7 +51,7 @@ func (o *Outbox) row(e *Event) row {
 }
 
 func (o *Outbox) payload(payload []byte) string {
-	if o.binary {
+	if o.rules.binary {
 		return hex.EncodeToString(payload)
 	}
 	return string(payload)
@@ -74,19 +68,11 @@ func (o *Outbox) headers(headers map[string]string) any {
 	}
 }
 
-func contentType(given string) string {
-	if given == "" {
-		return "application/json"
-	}
-	return given
-}
-
-// moment rounds up, so that no event is published before its time.
 func moment(at time.Time) string {
 	if at.IsZero() {
 		return ""
 	}
-	return at.Add(time.Millisecond - 1).UTC().Format("2006-01-02 15:04:05.000")
+	return at.Format("2006-01-02 15:04:05.000")
 }
 
 func encode(value any) []byte {

@@ -34,13 +34,11 @@ type Config struct {
 // Outbox adds events to one outbox table. It holds no connection and starts no goroutine, needs no closing, and is
 // safe for concurrent use.
 type Outbox struct {
-	traits     traits
-	table      string // quoted
-	insert     string // statement
-	insertNew  string // statement that drops rows with a dedup key that is there already
-	binary     bool
-	maxPayload int
-	trace      func(ctx context.Context) map[string]string
+	traits    traits
+	table     string // quoted
+	insert    string // statement
+	insertNew string // statement that drops rows with a dedup key that is there already
+	rules     rules
 }
 
 // New returns the Outbox that cfg describes, or an error with every mistake in cfg. It does not talk to a database.
@@ -48,10 +46,6 @@ func New(cfg Config) (*Outbox, error) {
 	if cfg.Table == "" {
 		cfg.Table = DefaultTable
 	}
-	if cfg.MaxPayload == 0 {
-		cfg.MaxPayload = DefaultMaxPayload
-	}
-
 	var mistakes []error
 	traits, known := dialects[cfg.Dialect]
 	if !known {
@@ -61,22 +55,15 @@ func New(cfg Config) (*Outbox, error) {
 	if err != nil {
 		mistakes = append(mistakes, fmt.Errorf("Table %w", err))
 	}
-	if cfg.MaxPayload < 0 {
-		mistakes = append(mistakes, fmt.Errorf("MaxPayload is %d bytes: it must be positive", cfg.MaxPayload))
+	rules, err := cfg.rules()
+	if err != nil {
+		mistakes = append(mistakes, err)
 	}
 	if len(mistakes) > 0 {
 		return nil, fmt.Errorf("outbox configuration: %w", errors.Join(mistakes...))
 	}
 	insert, insertNew := insertStatement(cfg.Dialect, table, cfg.Binary)
-	return &Outbox{
-		traits:     traits,
-		table:      table,
-		insert:     insert,
-		insertNew:  insertNew,
-		binary:     cfg.Binary,
-		maxPayload: cfg.MaxPayload,
-		trace:      cfg.Trace,
-	}, nil
+	return &Outbox{traits: traits, table: table, insert: insert, insertNew: insertNew, rules: rules}, nil
 }
 
 // Add writes events to the outbox table within tx and tells what became of each, in their order, which is also
@@ -119,22 +106,13 @@ func (o *Outbox) add(ctx context.Context, tx Tx, events []Event) ([]Added, error
 
 // rows checks all events before it makes rows of them.
 func (o *Outbox) rows(ctx context.Context, events []Event) ([]row, error) {
-	var traced map[string]string
-	if o.trace != nil {
-		traced = o.trace(ctx)
+	prepared, err := o.rules.prepare(ctx, events)
+	if err != nil {
+		return nil, err
 	}
-	var problems EventErrors
-	rows := make([]row, len(events))
-	for i, e := range events {
-		e.Headers = withTrace(e.Headers, traced)
-		bad := o.check(i, &e)
-		if bad == nil {
-			rows[i] = o.row(&e)
-		}
-		problems = append(problems, bad...)
-	}
-	if problems != nil {
-		return nil, problems
+	rows := make([]row, len(prepared))
+	for i := range prepared {
+		rows[i] = o.row(&prepared[i])
 	}
 	return rows, nil
 }

@@ -4,8 +4,6 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
-	"slices"
-	"strings"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/operator"
@@ -42,7 +40,7 @@ func (s *Store) Status(ctx context.Context, relayName string) (operator.Status, 
 		},
 		Estimated: true,
 		Shards:    shards,
-		Sinks:     worstSinks(reports),
+		Sinks:     operator.WorstSinks(liveSinks(reports)),
 	}
 	for _, o := range oldest {
 		age := o.age.Seconds()
@@ -90,26 +88,12 @@ func (s *Store) reports(ctx context.Context, op, relayName string) (list []repor
 	return list, err
 }
 
-// circuits lists the states of a circuit from the best to the worst.
-var circuits = []string{"closed", "half-open", "open"}
-
-// worstSinks returns each sink, by name, as the live relay sees it that sees it worst.
-func worstSinks(reports []report) []relay.SinkState {
-	var worst []relay.SinkState
+// liveSinks is what the live relays tell of their sinks.
+func liveSinks(reports []report) (sinks [][]relay.SinkState) {
 	for _, r := range reports {
-		if !r.live {
-			continue
-		}
-		for _, sink := range r.sinks {
-			i := slices.IndexFunc(worst, func(w relay.SinkState) bool { return w.Name == sink.Name })
-			switch {
-			case i < 0:
-				worst = append(worst, sink)
-			case slices.Index(circuits, sink.Circuit) > slices.Index(circuits, worst[i].Circuit):
-				worst[i] = sink
-			}
+		if r.live {
+			sinks = append(sinks, r.sinks)
 		}
 	}
-	slices.SortFunc(worst, func(a, b relay.SinkState) int { return strings.Compare(a.Name, b.Name) })
-	return worst
+	return sinks
 }

@@ -51,15 +51,3 @@ func TestClampDelay(t *testing.T) {
 		}
 	}
 }
-
-func TestCause(t *testing.T) {
-	for text, want := range map[string]string{
-		`status 503 after 12.5s`: `status <n> after <n>.<n>s`,
-		`key "user-17" of 'topic' at 0192F0C1-9a3b-7c4d-8e5f-0123456789ab`: `key <id> of 'topic' at <uuid>`,
-		`no route`: `no route`,
-	} {
-		if got := cause(text); got != want {
-			t.Errorf("cause(%q) = %q, want %q", text, got, want)
-		}
-	}
-}

@@ -117,6 +117,9 @@ func (s *Store) query(ctx context.Context, op, name string) (query, error) {
 	if q, ok := s.queries[name]; ok {
 		return q, nil
 	}
+	if s.mapping == nil {
+		return nil, s.fail(op, fmt.Errorf("%s has no statement %q", s.dialect.name, name))
+	}
 	t, err := s.theirTable(ctx, op) // the others are filled when their table is known
 	if err != nil {
 		return nil, err

@@ -139,7 +139,7 @@ func TestInitUpgradesTablesOfTheFirstVersion(t *testing.T) {
 			execute(t, d.db, statement)
 		}
 		old := d.open(t, sqlstore.Config{})
-		if _, err := old.Read(t.Context(), relay.ReadRequest{Shards: []int{0}, PerShard: 1, Limit: 1, MaxBytes: 1}); err == nil {
+		if _, err := old.Read(t.Context(), everything(1)); err == nil {
 			t.Fatal("tables of the first version are read without an upgrade")
 		}
 		if err := old.Init(t.Context()); err != nil {

@@ -59,11 +59,3 @@ end_process() {
   kill -s KILL "$pid"
   await 10 has_ended "$dir"
 }
-
-# as_user USER: prints the words that run a server as USER where this is root, whom servers refuse. The capability lets
-# USER reach data below folders that only root may enter, such as root's home and the temporary folders of tests.
-as_user() {
-  (( EUID == 0 )) || return 0
-  printf '%s\n' setpriv "--reuid=$1" "--regid=$1" --clear-groups \
-    --inh-caps=-all,+dac_override --ambient-caps=-all,+dac_override
-}

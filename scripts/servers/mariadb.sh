@@ -18,19 +18,20 @@ mariadb_prepare() { # DIR PORT
   [[ ! -e $dir/data ]] || return 0
   rm -rf "$dir/data.new"
   mkdir -p "$dir/tmp"
-  quietly "$dir/install.log" "${as_mysql[@]}" mariadb-install-db --no-defaults --datadir="$dir/data.new" \
+  quietly "$dir/install.log" mariadb-install-db --no-defaults "$mariadb_user" --datadir="$dir/data.new" \
     --auth-root-authentication-method=normal --skip-test-db
   mv "$dir/data.new" "$dir/data"
 }
 
 mariadb_command() { # DIR PORT
-  command_mysql "$1" "$2" "${as_mysql[@]}" mariadbd
-  command+=(--binlog-format=ROW --gtid-strict-mode=1)
+  command_mysql "$1" "$2" mariadbd
+  command+=("$mariadb_user" --secure-file-priv="$1/tmp" --binlog-format=ROW --gtid-strict-mode=1)
 }
 
 mariadb_answers() { # DIR PORT
   [[ $(mariadb "${mysql_client[@]}" --port="$2" 2>/dev/null) == 1 ]]
 }
 
-# The server refuses to run as root.
-mapfile -t as_mysql < <(as_user mysql)
+# Root's server stays root's: as another user it could not see the files below root's home and the temporary folders of
+# tests, and would take them for those of another server.
+mariadb_user=--user=$(id --user --name)
