@@ -47,6 +47,9 @@ func (s *Store) measure(ctx context.Context, op string) (n map[postrider.State]i
 
 // counts follow an index each and go no further than one above relay.PendingCap (twice that for PENDING).
 func (s *Store) counts(ctx context.Context) (map[postrider.State]int64, error) {
+	if s.theirs != nil {
+		return s.countTheirs(ctx)
+	}
 	n := map[postrider.State]int64{}
 	for _, part := range []bson.M{
 		ready, waiting, {"status": postrider.StateProcessing}, {"status": postrider.StateDead}, {"status": postrider.StateDiscarded},
@@ -72,6 +75,9 @@ type oldestEvent struct {
 }
 
 func (s *Store) oldest(ctx context.Context, shards int) (list []oldestEvent, err error) {
+	if s.theirs != nil {
+		return s.oldestOfTheirs(ctx)
+	}
 	now, err := s.now(ctx)
 	if err != nil {
 		return nil, err
@@ -91,10 +97,17 @@ func (s *Store) oldest(ctx context.Context, shards int) (list []oldestEvent, err
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, oldestOf(found, now)...)
+		list = append(list, found...)
 	}
-	return list, nil
+	claimed, err := find[oldestEvent](ctx, s.events, isProcessing, options.Find().SetLimit(maxClaimed).
+		SetSort(ascending("processing_until", "_id")).SetProjection(headFields))
+	return oldestOf(append(list, claimed...), now), err
 }
+
+// maxClaimed is how many claimed events are looked at; relays have fewer in flight.
+const maxClaimed = 10_000
+
+var isProcessing = bson.M{"status": postrider.StateProcessing}
 
 // head is the pipeline that finds the first event by a field.
 func head(match bson.M, field string) bson.A {
@@ -102,9 +115,11 @@ func head(match bson.M, field string) bson.A {
 		bson.M{"$match": match},
 		bson.M{"$sort": ascending(field)},
 		bson.M{"$limit": 1},
-		bson.M{"$project": bson.M{"shard": 1, "aggregate_id": 1, "event_id": 1, "last_error": 1, "created_at": 1}},
+		bson.M{"$project": headFields},
 	}
 }
+
+var headFields = bson.M{"shard": 1, "aggregate_id": 1, "event_id": 1, "last_error": 1, "created_at": 1}
 
 // oldestOf keeps the oldest of each shard.
 func oldestOf(heads []oldestEvent, now time.Time) []oldestEvent {

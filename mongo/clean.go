@@ -18,6 +18,10 @@ func (s *Store) Clean(ctx context.Context, req relay.CleanRequest) (relay.CleanR
 	if _, err := s.fits(ctx, op); err != nil {
 		return relay.CleanResult{}, err
 	}
+	if s.theirs != nil {
+		result, err := s.cleanTheirs(ctx, req)
+		return result, s.fail(op, err)
+	}
 	filter, err := behind(bson.M{}, req.After)
 	if err != nil {
 		return relay.CleanResult{}, s.fail(op, err)

@@ -10,9 +10,9 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/writeconcern"
 )
 
-// collections are the outbox and its side collections.
+// collections are the outbox and its side collections. Only outboxes of our own have keys and versions, only others failures.
 type collections struct {
-	events, keys, shards, relays, attempts, versions, schema *driver.Collection
+	events, keys, shards, relays, attempts, versions, schema, failures *driver.Collection
 }
 
 // collectionsOf finds the side collections by the outbox's name. All are read and written as durably as it goes.
@@ -35,9 +35,16 @@ func collectionsOf(events *driver.Collection) (collections, error) {
 		attempts: named(side + "_attempts"),
 		versions: named(side + "_versions"),
 		schema:   named(side + "_schema"),
+		failures: named(side + "_failures"),
 	}, nil
 }
 
-func (c collections) all() []*driver.Collection {
+// ours are the collections of an outbox of our own.
+func (c collections) ours() []*driver.Collection {
 	return []*driver.Collection{c.events, c.keys, c.shards, c.relays, c.attempts, c.versions, c.schema}
+}
+
+// beside are the collections beside one that somebody else designed.
+func (c collections) beside() []*driver.Collection {
+	return []*driver.Collection{c.shards, c.relays, c.attempts, c.schema, c.failures}
 }

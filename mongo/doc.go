@@ -28,6 +28,11 @@
 // and operators' actions), outbox_versions (versions that have left) and outbox_schema (version and layout); for any
 // other outbox NAME they are NAME_keys and so on.
 //
+// # Collections of others
+//
+// With StoreConfig.Mapping a Store publishes the documents of a collection that somebody else designed, such as those of
+// Presets, without a change to them other than to the fields that the Mapping names.
+//
 // # How it works
 //
 // A settle writes to the documents of the leases that it proves, in the transaction that writes the outcomes; a takeover

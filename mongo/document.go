@@ -35,6 +35,8 @@ type document struct {
 	PublishedTo      string          `bson:"published_to,omitempty"`
 	CreatedAt        time.Time       `bson:"created_at"`
 	PublishedAt      *time.Time      `bson:"published_at,omitempty"`
+	ClaimToken       string          `bson:"claim_token,omitempty"`
+	ProcessingUntil  *time.Time      `bson:"processing_until,omitempty"`
 }
 
 // event reads a document for the relay. One that cannot be read is malformed; what can be read of it is there all the same.
@@ -44,8 +46,13 @@ func event(raw bson.Raw, now time.Time) relay.Event {
 	if err != nil {
 		d = legible(raw)
 	}
+	return d.event(d.ID.Hex(), now, err)
+}
+
+// event is the document as the relay knows it, under an outbox id. malformed says why it cannot be sent.
+func (d document) event(id string, now time.Time, malformed error) relay.Event {
 	e := relay.Event{
-		ID:               d.ID.Hex(),
+		ID:               id,
 		EventID:          d.EventID,
 		Shard:            d.Shard,
 		AggregateType:    d.AggregateType,
@@ -55,15 +62,17 @@ func event(raw bson.Raw, now time.Time) relay.Event {
 		Topic:            d.Topic,
 		ContentType:      d.ContentType,
 		RetryCount:       d.RetryCount,
-		Age:              max(now.Sub(d.CreatedAt), 0),
 	}
-	if err == nil {
+	if !d.CreatedAt.IsZero() {
+		e.Age = max(now.Sub(d.CreatedAt), 0)
+	}
+	if malformed == nil {
 		var payloadErr, headersErr error
 		e.Payload, payloadErr = payloadOf(d.Payload)
 		e.Headers, headersErr = headersOf(d.Headers)
-		err = errors.Join(payloadErr, headersErr)
+		malformed = errors.Join(payloadErr, headersErr)
 	}
-	e.Malformed = err
+	e.Malformed = malformed
 	return e
 }
 
@@ -98,6 +107,9 @@ func headersOf(value any) (map[string]string, error) {
 	if value == nil {
 		return nil, nil
 	}
+	if ready, ok := value.(map[string]string); ok {
+		return ready, nil
+	}
 	fields, ok := value.(bson.D)
 	if !ok {
 		return nil, fmt.Errorf("headers are a %T: they must be a document of strings", value)
@@ -121,8 +133,14 @@ func row(raw bson.Raw) operator.Row {
 		status, _ := raw.Lookup("status").StringValueOK()
 		d.Status = postrider.State(status)
 	}
+	return d.row(d.ID.Hex())
+}
+
+// row is the document as operators see it, under an outbox id.
+func (d document) row(id string) operator.Row {
+	shard := d.Shard
 	r := operator.Row{
-		ID:               d.ID.Hex(),
+		ID:               id,
 		EventID:          d.EventID,
 		AggregateType:    d.AggregateType,
 		AggregateID:      d.AggregateID,
@@ -135,7 +153,7 @@ func row(raw bson.Raw) operator.Row {
 		RetryCount:       d.RetryCount,
 		NextAttemptAt:    d.NextAttemptAt.UTC(),
 		LastError:        d.LastError,
-		Shard:            &d.Shard,
+		Shard:            &shard,
 		PublishedTo:      d.PublishedTo,
 		CreatedAt:        d.CreatedAt.UTC(),
 		PublishedAt:      d.PublishedAt,

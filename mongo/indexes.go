@@ -43,6 +43,7 @@ func eventsOf(c collections) *driver.Collection   { return c.events }
 func attemptsOf(c collections) *driver.Collection { return c.attempts }
 func keysOf(c collections) *driver.Collection     { return c.keys }
 func relaysOf(c collections) *driver.Collection   { return c.relays }
+func failuresOf(c collections) *driver.Collection { return c.failures }
 
 var indexes = []index{
 	{of: eventsOf, name: "event_id", keys: []string{"event_id"}, unique: true},
@@ -58,6 +59,22 @@ var indexes = []index{
 	{of: attemptsOf, name: "event", keys: []string{"event", "_id"}},
 	{of: keysOf, name: "at", keys: []string{"at"}, forget: true},
 	{of: relaysOf, name: "heartbeat", keys: []string{"heartbeat_at"}, forget: true},
+}
+
+// indexesBeside are those of the side collections of an outbox that somebody else designed.
+var indexesBeside = []index{
+	{of: attemptsOf, name: "event", keys: []string{"event", "_id"}},
+	{of: relaysOf, name: "heartbeat", keys: []string{"heartbeat_at"}, forget: true},
+	{of: failuresOf, name: "blocking", keys: []string{"aggregate_id"}, only: bson.M{"state": postrider.StatePending}},
+	{of: failuresOf, name: "state", keys: []string{"state", "_id"}},
+}
+
+// indexes are those that Init creates.
+func (s *Store) indexes() []index {
+	if s.theirs != nil {
+		return indexesBeside
+	}
+	return indexes
 }
 
 func (i index) model() driver.IndexModel {

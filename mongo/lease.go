@@ -27,7 +27,10 @@ func (s *Store) Renew(ctx context.Context, beat relay.Heartbeat, held []relay.Le
 }
 
 func (s *Store) renew(ctx context.Context, beat relay.Heartbeat, held []relay.Lease) (table relay.LeaseTable, err error) {
-	if table.Live, err = s.heartbeat(ctx, beat); err != nil {
+	if table.Live, err = s.heartbeat(ctx, beat, relay.ClaimShard); err != nil {
+		return table, err
+	}
+	if err := s.giveBackExpired(ctx); err != nil {
 		return table, err
 	}
 	if len(held) > 0 {

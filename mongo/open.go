@@ -25,6 +25,10 @@ type StoreConfig struct {
 	// DeletePublished makes Settle delete published events instead of keeping them as PUBLISHED. The database
 	// then forgets their deduplication keys at once.
 	DeletePublished bool
+
+	// Mapping says how the documents are laid out, in a collection that somebody else designed. Default: as Init lays out
+	// an outbox of our own.
+	Mapping *Mapping
 }
 
 // Store keeps an outbox in MongoDB for relays and operators. It implements relay.Store and operator.Store and is safe for
@@ -32,12 +36,15 @@ type StoreConfig struct {
 type Store struct {
 	collections
 	config StoreConfig
+	theirs *theirs // nil for an outbox of our own
 	flight flight
 	layout atomic.Pointer[layout] // set once the collections were found to fit
+
+	noClaimsAt atomic.Int64 // when no claims were found, in nanoseconds since 1970
 }
 
-// Open returns a Store for the outbox in the collection events. It does not talk to the server; Init creates the
-// collections. The caller disconnects the client after the Store was last used.
+// Open returns a Store for the outbox in the collection events, or an error with every mistake in config. It does not talk
+// to the server; Init creates the collections. The caller disconnects the client after the Store was last used.
 func Open(events *driver.Collection, config StoreConfig) (*Store, error) {
 	if config.Shards == 0 {
 		config.Shards = DefaultShards
@@ -46,8 +53,17 @@ func Open(events *driver.Collection, config StoreConfig) (*Store, error) {
 	if config.Shards < 1 || config.Shards > maxShards {
 		err = errors.Join(err, fmt.Errorf("Shards is %d: it must be 1 to %d", config.Shards, maxShards))
 	}
+	s := &Store{collections: all, config: config}
+	if config.Mapping != nil && events != nil {
+		mapping := config.Mapping.withDefaults(events.Name())
+		if mistakes := mapping.check(config.DeletePublished); mistakes != nil {
+			err = errors.Join(err, mistakes)
+		} else if err == nil {
+			s.theirs = newTheirs(mapping, s.failures.Name())
+		}
+	}
 	if err != nil {
 		return nil, fmt.Errorf("open outbox: %w", err)
 	}
-	return &Store{collections: all, config: config}, nil
+	return s, nil
 }

@@ -3,6 +3,7 @@ package mongo
 import (
 	"context"
 	"errors"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -19,6 +20,10 @@ type action struct {
 	outcome string // how the attempts call it
 	from    bson.M // which events it changes
 	change  bson.A
+
+	// In a collection that somebody else designed: the state in which it finds an event, and what it does to it there.
+	state postrider.State
+	their func(*theirs, theirRow, time.Time) theirChange
 }
 
 var (
@@ -32,10 +37,10 @@ var (
 		bson.M{"$unset": "last_error"},
 		atOnce,
 	}
-	redrive  = action{outcome: "redriven", from: dead, change: fresh}
-	retry    = action{outcome: "retried", from: dead, change: fresh}
-	retryNow = action{outcome: "retried", from: with(failed, bson.M{"waiting": true}), change: bson.A{atOnce}}
-	discard  = action{outcome: "discarded", from: dead, change: bson.A{bson.M{"$set": bson.M{"status": postrider.StateDiscarded}}}}
+	redrive  = action{"redriven", dead, fresh, postrider.StateDead, (*theirs).sendAgain}
+	retry    = action{"retried", dead, fresh, postrider.StateDead, (*theirs).sendAgain}
+	retryNow = action{"retried", with(failed, bson.M{"waiting": true}), bson.A{atOnce}, postrider.StatePending, (*theirs).tryNow}
+	discard  = action{"discarded", dead, bson.A{bson.M{"$set": bson.M{"status": postrider.StateDiscarded}}}, postrider.StateDead, (*theirs).discard}
 )
 
 // Retry implements operator.Store.
@@ -93,6 +98,9 @@ func (s *Store) act(ctx context.Context, op string, do action, f operator.Filter
 
 // actOnce changes one chunk. It returns the last id that it saw, empty when there was none.
 func (s *Store) actOnce(ctx context.Context, do action, f operator.Filter, a operator.Action, limit int) (n int, last string, err error) {
+	if s.theirs != nil {
+		return s.actOnTheirs(ctx, do, f, a, limit)
+	}
 	chosen, err := filterOf(f)
 	if err != nil {
 		return 0, "", err
@@ -113,7 +121,7 @@ func (s *Store) actOnce(ctx context.Context, do action, f operator.Filter, a ope
 		notes := make([]bson.M, len(events))
 		for i, e := range events {
 			ids[i] = e.ID
-			notes[i] = bson.M{"event": e.ID, "at": now, "outcome": do.outcome, "error": cleanText(a.Reason), "actor": cleanText(a.Who)}
+			notes[i] = noteOf(e.ID, do, a, now)
 		}
 		result, err := s.events.UpdateMany(ctx, with(do.from, bson.M{"_id": bson.M{"$in": ids}}), do.change)
 		if err != nil {
@@ -124,4 +132,9 @@ func (s *Store) actOnce(ctx context.Context, do action, f operator.Filter, a ope
 		return err
 	})
 	return n, last, err
+}
+
+// noteOf is what is kept of an action in the history of an event.
+func noteOf(event any, do action, a operator.Action, now time.Time) bson.M {
+	return bson.M{"event": event, "at": now, "outcome": do.outcome, "error": cleanText(a.Reason), "actor": cleanText(a.Who)}
 }

@@ -19,13 +19,16 @@ import (
 // Events implements operator.Store. The letters' case does not matter to Filter.ErrorContains.
 func (s *Store) Events(ctx context.Context, f operator.Filter) ([]operator.Row, error) {
 	const op = "list events"
-	filter, err := filterOf(f)
-	if err != nil {
-		return nil, s.fail(op, err)
-	}
 	limit := f.Limit
 	if limit == 0 {
 		limit = 100
+	}
+	if s.theirs != nil {
+		return s.eventsOfTheirs(ctx, op, f, limit)
+	}
+	filter, err := filterOf(f)
+	if err != nil {
+		return nil, s.fail(op, err)
 	}
 	docs, err := find[bson.Raw](ctx, s.events, filter, options.Find().SetSort(ascending("_id")).SetLimit(int64(limit)))
 	if err != nil {
@@ -36,6 +39,18 @@ func (s *Store) Events(ctx context.Context, f operator.Filter) ([]operator.Row, 
 		rows[i] = row(raw)
 	}
 	return rows, nil
+}
+
+func (s *Store) eventsOfTheirs(ctx context.Context, op string, f operator.Filter, limit int) ([]operator.Row, error) {
+	if _, err := s.fits(ctx, op); err != nil {
+		return nil, err
+	}
+	found, err := s.listTheirs(ctx, f, limit)
+	rows := make([]operator.Row, len(found))
+	for i, r := range found {
+		rows[i] = r.row(idText(r.ref))
+	}
+	return rows, s.fail(op, err)
 }
 
 // Event implements operator.Store.
@@ -53,7 +68,7 @@ func (s *Store) Event(ctx context.Context, ref string) (operator.Row, error) {
 // Attempts implements operator.Store.
 func (s *Store) Attempts(ctx context.Context, id string) ([]operator.Attempt, error) {
 	const op = "list attempts"
-	event, err := parseID(id)
+	event, err := s.parse(id)
 	if err != nil {
 		return nil, s.fail(op, err)
 	}
@@ -69,6 +84,14 @@ func (s *Store) Attempts(ctx context.Context, id string) ([]operator.Attempt, er
 		attempts[i] = operator.Attempt{At: d.At.UTC(), Outcome: d.Outcome, Error: d.Error, By: d.Actor}
 	}
 	return attempts, s.fail(op, err)
+}
+
+// parse reads an outbox id.
+func (s *Store) parse(text string) (any, error) {
+	if s.theirs != nil {
+		return idValue(text)
+	}
+	return parseID(text)
 }
 
 // filterOf turns an operator's filter into one of the database.

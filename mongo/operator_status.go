@@ -2,8 +2,6 @@ package mongo
 
 import (
 	"context"
-	"slices"
-	"strings"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/operator"
@@ -30,7 +28,7 @@ func (s *Store) Status(ctx context.Context, relayName string) (operator.Status, 
 	if err != nil {
 		return operator.Status{}, s.fail(op, err)
 	}
-	status := operator.Status{States: states, Estimated: true, Sinks: worstSinks(members)}
+	status := operator.Status{States: states, Estimated: true, Sinks: sinksOf(members)}
 	if status.Shards, status.Relays, err = s.shares(ctx, relayName, members); err != nil {
 		return operator.Status{}, s.fail(op, err)
 	}
@@ -67,26 +65,18 @@ func (s *Store) shares(ctx context.Context, relayName string, members []member) 
 	return n, relays, err
 }
 
-// circuits lists the states of a circuit from the best to the worst.
-var circuits = []string{"closed", "half-open", "open"}
-
-// worstSinks returns each sink, by name, as the live relay sees it that sees it worst.
-func worstSinks(members []member) []relay.SinkState {
-	var worst []relay.SinkState
-	for _, r := range members {
-		if !r.Live {
+// sinksOf returns the sinks as the live ones of the members see them.
+func sinksOf(members []member) []relay.SinkState {
+	var reports [][]relay.SinkState
+	for _, m := range members {
+		if !m.Live {
 			continue
 		}
-		for _, sink := range r.Sinks {
-			i := slices.IndexFunc(worst, func(w relay.SinkState) bool { return w.Name == sink.Name })
-			switch {
-			case i < 0:
-				worst = append(worst, relay.SinkState(sink))
-			case slices.Index(circuits, sink.Circuit) > slices.Index(circuits, worst[i].Circuit):
-				worst[i] = relay.SinkState(sink)
-			}
+		var report []relay.SinkState
+		for _, sink := range m.Sinks {
+			report = append(report, relay.SinkState(sink))
 		}
+		reports = append(reports, report)
 	}
-	slices.SortFunc(worst, func(a, b relay.SinkState) int { return strings.Compare(a.Name, b.Name) })
-	return worst
+	return operator.WorstSinks(reports)
 }

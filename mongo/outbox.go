@@ -33,21 +33,21 @@ type Config struct {
 // Outbox adds events to one outbox collection. It starts no goroutine, needs no closing, and is safe for concurrent use.
 type Outbox struct {
 	collections
-	preparer preparer
-	binary   bool
-	shards   atomic.Int64 // 0 until the layout was read
-	last     atomic.Int64 // the highest position given so far
+	rules  postrider.Config
+	shards atomic.Int64 // 0 until the layout was read
+	last   atomic.Int64 // the highest position given so far
 }
 
 // New returns an Outbox that writes to the collection events, which Store.Init has created, or an error with every mistake
 // in config. It does not talk to the server.
 func New(events *driver.Collection, config Config) (*Outbox, error) {
 	all, collectionErr := collectionsOf(events)
-	preparer, configErr := newPreparer(config)
+	rules := postrider.Config{Binary: config.Binary, MaxPayload: config.MaxPayload, Trace: config.Trace}
+	_, configErr := postrider.Prepare(context.Background(), postrider.Config{MaxPayload: config.MaxPayload}, nil)
 	if err := errors.Join(collectionErr, configErr); err != nil {
 		return nil, err
 	}
-	return &Outbox{collections: all, preparer: preparer, binary: config.Binary}, nil
+	return &Outbox{collections: all, rules: rules}, nil
 }
 
 // TransactionError says that the context given to Add carries no running transaction. What is written without one would
@@ -83,7 +83,7 @@ func (o *Outbox) add(ctx context.Context, events []postrider.Event) ([]postrider
 	case !session.TransactionRunning():
 		return nil, &TransactionError{"the session in the context has no running transaction"}
 	}
-	events, err := o.preparer.prepare(ctx, events)
+	events, err := postrider.Prepare(ctx, o.rules, events)
 	if err != nil {
 		return nil, err
 	}
@@ -224,7 +224,7 @@ func (o *Outbox) document(e postrider.Event, id bson.ObjectID, now time.Time, sh
 		Shard:         shard,
 		CreatedAt:     now,
 	}
-	if o.binary {
+	if o.rules.Binary {
 		d.Payload = bson.Binary{Data: e.Payload}
 	}
 	if e.AggregateVersion > 0 {

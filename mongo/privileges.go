@@ -35,14 +35,7 @@ func (s *Store) verifyPrivileges(ctx context.Context) (findings []operator.Findi
 		return nil, err
 	}
 	db := s.events.Database().Name()
-	for _, need := range []struct{ collection, actions string }{
-		{s.events.Name(), "find update remove"},
-		{s.shards.Name(), "find insert update"},
-		{s.relays.Name(), "find insert update remove"},
-		{s.attempts.Name(), "find insert remove"},
-		{s.versions.Name(), "find insert update"},
-		{s.schema.Name(), "find"},
-	} {
+	for _, need := range s.needs() {
 		if missing := missingActions(status.Auth.Privileges, db, need.collection, strings.Fields(need.actions)); len(missing) > 0 {
 			findings = append(findings, operator.Problem("collection "+need.collection, "no privilege to "+strings.Join(missing, ", "),
 				fmt.Sprintf("grant the user in outbox.dsn a role with the actions %s on {db: %q, collection: %q}; readWrite has them",
@@ -50,6 +43,25 @@ func (s *Store) verifyPrivileges(ctx context.Context) (findings []operator.Findi
 		}
 	}
 	return findings, nil
+}
+
+// need is what the relay's user must be allowed to do.
+type need struct{ collection, actions string }
+
+func (s *Store) needs() []need {
+	needs := []need{
+		{s.shards.Name(), "find insert update"},
+		{s.relays.Name(), "find insert update remove"},
+		{s.attempts.Name(), "find insert remove"},
+		{s.schema.Name(), "find"},
+	}
+	switch {
+	case s.theirs == nil:
+		return append(needs, need{s.events.Name(), "find update remove"}, need{s.versions.Name(), "find insert update"})
+	case s.config.DeletePublished:
+		return append(needs, need{s.events.Name(), "find update remove"}, need{s.failures.Name(), "find insert update remove"})
+	}
+	return append(needs, need{s.events.Name(), "find update"}, need{s.failures.Name(), "find insert update remove"})
 }
 
 // missingActions returns those actions on the collection that no privilege allows.

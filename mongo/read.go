@@ -20,11 +20,18 @@ func (s *Store) Read(ctx context.Context, req relay.ReadRequest) ([]relay.Event,
 	if _, err := s.fits(ctx, op); err != nil {
 		return nil, err
 	}
+	var events []relay.Event
+	if s.theirs != nil {
+		err := s.inSnapshot(ctx, func(ctx context.Context) (err error) {
+			events, err = s.readTheirs(ctx, req)
+			return err
+		})
+		return events, s.fail(op, err)
+	}
 	c, err := s.choice(req)
 	if err != nil {
 		return nil, s.fail(op, err)
 	}
-	var events []relay.Event
 	err = s.inSnapshot(ctx, func(ctx context.Context) error {
 		if err := s.lookAround(ctx, c); err != nil {
 			return err

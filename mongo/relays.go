@@ -37,7 +37,11 @@ type sinkState struct {
 
 // heartbeat records that the member lives, unless relays with which it cannot share the work are there, and returns the
 // live members of its name.
-func (s *Store) heartbeat(ctx context.Context, beat relay.Heartbeat) (live []string, err error) {
+func (s *Store) heartbeat(ctx context.Context, beat relay.Heartbeat, claim relay.Claim) (live []string, err error) {
+	if beat.Claim != "" && beat.Claim != claim {
+		return nil, &relay.ClaimConflictError{Name: beat.Name, Claim: beat.Claim, Other: claim, Table: s.events.Name()}
+	}
+	beat.Claim = claim
 	mine, err := s.beat(ctx, beat)
 	if err != nil {
 		return nil, err

@@ -23,6 +23,7 @@ type layout struct {
 	Version int    `bson:"version"`
 	Outbox  string `bson:"outbox"`
 	Shards  int    `bson:"shards"`
+	Mapped  bool   `bson:"mapped"` // it is a collection that somebody else designed
 
 	server server
 }
@@ -37,23 +38,39 @@ func (s *Store) Init(ctx context.Context) error {
 	if err := found.problem(); err != nil {
 		return s.refuse(op, err)
 	}
-	for _, c := range s.all() {
+	wanted := s.ours()
+	if s.theirs != nil {
+		wanted = s.beside()
+		if err := s.findTheirs(ctx, op); err != nil {
+			return err
+		}
+	}
+	for _, c := range wanted {
 		if err := s.create(ctx, c); err != nil {
 			return s.fail(op, err)
 		}
 	}
-	for _, i := range indexes {
+	for _, i := range s.indexes() {
 		if _, err := i.of(s.collections).Indexes().CreateOne(ctx, i.model()); err != nil {
 			return s.fail(op, err)
 		}
 	}
-	recorded := bson.M{"version": version, "outbox": s.events.Name(), "shards": s.config.Shards}
+	recorded := bson.M{"version": version, "outbox": s.events.Name(), "shards": s.config.Shards, "mapped": s.theirs != nil}
 	_, err = s.schema.UpdateByID(ctx, layoutID, bson.M{"$setOnInsert": recorded}, options.UpdateOne().SetUpsert(true))
 	if err != nil && !driver.IsDuplicateKeyError(err) {
 		return s.fail(op, err)
 	}
 	_, err = s.fits(ctx, op)
 	return err
+}
+
+// findTheirs refuses a collection that is not there: nobody but its application creates it.
+func (s *Store) findTheirs(ctx context.Context, op string) error {
+	found, err := s.events.Database().ListCollectionNames(ctx, bson.M{"name": s.events.Name()})
+	if err != nil || len(found) > 0 {
+		return s.fail(op, err)
+	}
+	return s.unfit(op, "is its name right, and that of the database?", "collection %s does not exist", s.events.Name())
 }
 
 // create creates a collection where it is missing, and gives the outbox its rules.
@@ -89,6 +106,8 @@ func (s *Store) fits(ctx context.Context, op string) (layout, error) {
 		return layout{}, s.fail(op, err)
 	case l.Outbox != s.events.Name():
 		return layout{}, s.unfit(op, "rename one of the two outboxes", "%s belongs to the outbox %q", s.schema.Name(), l.Outbox)
+	case l.Mapped != (s.theirs != nil):
+		return layout{}, s.unfit(op, "give it a mapping if it was set up with one, and none otherwise", "%s was set up with mapped: %v", s.schema.Name(), l.Mapped)
 	case l.Version > version:
 		return layout{}, s.unfit(op, "use a newer Postrider", "they have version %d, and this Postrider knows no more than version %d", l.Version, version)
 	case l.Version < version:

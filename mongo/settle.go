@@ -23,13 +23,21 @@ type settlement struct {
 type settled struct {
 	document
 	outcome settlement
+	filter  bson.M // which document it is, in the state in which alone it may be written
 }
+
+// isPending is the condition under which the owner of a lease writes an event.
+var isPending = bson.M{"status": postrider.StatePending}
 
 // Settle implements relay.Store. All outcomes are written in one transaction, or none.
 func (s *Store) Settle(ctx context.Context, m relay.Member, settlements []relay.Settlement) ([]string, error) {
 	const op = "settle"
 	if _, err := s.fits(ctx, op); err != nil {
 		return nil, err
+	}
+	if s.theirs != nil {
+		ids, err := s.settleTheirs(ctx, m, settlements)
+		return ids, s.fail(op, err)
 	}
 	outcomes := make(map[bson.ObjectID]settlement, len(settlements))
 	for _, one := range settlements {
@@ -86,9 +94,29 @@ func (s *Store) prove(ctx context.Context, m relay.Member, settlements []relay.S
 
 // settle writes the outcomes of those events that are PENDING and in a shard whose lease is proven.
 func (s *Store) settle(ctx context.Context, m relay.Member, outcomes map[bson.ObjectID]settlement, proven map[relay.Lease]bool, now time.Time) ([]string, error) {
-	events, err := s.settleable(ctx, outcomes, proven)
-	if err != nil || len(events) == 0 {
+	ids := make([]bson.ObjectID, 0, len(outcomes))
+	for id, outcome := range outcomes {
+		if proven[outcome.Lease] {
+			ids = append(ids, id)
+		}
+	}
+	found, err := s.settleable(ctx, ids, isPending)
+	if err != nil {
 		return nil, err
+	}
+	var events []settled
+	for _, d := range found {
+		if outcome := outcomes[d.ID]; outcome.Lease.Shard == d.Shard {
+			events = append(events, settled{d, outcome, with(isPending, bson.M{"_id": d.ID})})
+		}
+	}
+	return s.writeOutcomes(ctx, m, events, now)
+}
+
+// writeOutcomes writes the outcomes of events, and what is kept of them elsewhere. It returns the ids.
+func (s *Store) writeOutcomes(ctx context.Context, m relay.Member, events []settled, now time.Time) ([]string, error) {
+	if len(events) == 0 {
+		return nil, nil
 	}
 	var published []bson.ObjectID
 	var failures []bson.M
@@ -99,16 +127,12 @@ func (s *Store) settle(ctx context.Context, m relay.Member, outcomes map[bson.Ob
 		if e.outcome.State == postrider.StatePublished {
 			published = append(published, e.ID)
 		} else if !e.outcome.Held {
-			failures = append(failures, e.attempt(m, now))
+			failures = append(failures, attemptOf(e.ID, e.outcome.Settlement, m, now))
 		}
 		writes = append(writes, s.write(e, now))
 	}
-	result, err := s.events.BulkWrite(ctx, writes, options.BulkWrite().SetOrdered(false))
-	if err != nil {
+	if err := writeEach(ctx, s.events, writes); err != nil {
 		return nil, err
-	}
-	if written := result.MatchedCount + result.DeletedCount; written != int64(len(events)) {
-		return nil, fmt.Errorf("%d of %d events left PENDING in the meantime", int64(len(events))-written, len(events))
 	}
 	if s.config.DeletePublished && len(published) > 0 {
 		if _, err := s.attempts.DeleteMany(ctx, bson.M{"event": bson.M{"$in": published}}); err != nil {
@@ -123,52 +147,54 @@ func (s *Store) settle(ctx context.Context, m relay.Member, outcomes map[bson.Ob
 	return ids, s.haveLeft(ctx, events, now)
 }
 
-// settleable reads which events may be written.
-func (s *Store) settleable(ctx context.Context, outcomes map[bson.ObjectID]settlement, proven map[relay.Lease]bool) ([]settled, error) {
-	ids := make([]bson.ObjectID, 0, len(outcomes))
-	for id, outcome := range outcomes {
-		if proven[outcome.Lease] {
-			ids = append(ids, id)
-		}
+// writeEach runs writes of one document each, all of which must find theirs.
+func writeEach(ctx context.Context, c *driver.Collection, writes []driver.WriteModel) error {
+	result, err := c.BulkWrite(ctx, writes, options.BulkWrite().SetOrdered(false))
+	if err != nil {
+		return err
 	}
-	found, err := find[bson.Raw](ctx, s.events, bson.M{"_id": bson.M{"$in": ids}, "status": postrider.StatePending},
+	if missing := int64(len(writes)) - result.MatchedCount - result.DeletedCount; missing > 0 {
+		return fmt.Errorf("%d of %d events changed their state in the meantime", missing, len(writes))
+	}
+	return nil
+}
+
+// settleable reads which events may be written.
+func (s *Store) settleable(ctx context.Context, ids []bson.ObjectID, condition bson.M) (events []document, err error) {
+	found, err := find[bson.Raw](ctx, s.events, with(condition, bson.M{"_id": bson.M{"$in": ids}}),
 		options.Find().SetProjection(bson.M{"shard": 1, "aggregate_type": 1, "aggregate_id": 1, "aggregate_version": 1}))
-	var events []settled
 	for _, raw := range found {
-		d := legible(raw)
-		if outcome := outcomes[d.ID]; outcome.Lease.Shard == d.Shard {
-			events = append(events, settled{d, outcome})
-		}
+		events = append(events, legible(raw))
 	}
 	return events, err
 }
 
 // write is what the outcome does to the event's document.
 func (s *Store) write(e settled, now time.Time) driver.WriteModel {
-	filter := bson.M{"_id": e.ID, "status": postrider.StatePending}
+	filter := e.filter
 	switch {
 	case e.outcome.State == postrider.StatePublished && s.config.DeletePublished:
 		return driver.NewDeleteOneModel().SetFilter(filter)
 	case e.outcome.State == postrider.StatePublished:
 		return driver.NewUpdateOneModel().SetFilter(filter).SetUpdate(bson.M{
 			"$set":   bson.M{"status": postrider.StatePublished, "published_at": now, "published_to": e.outcome.PublishedTo},
-			"$unset": bson.M{"last_error": ""},
+			"$unset": bson.M{"last_error": "", "claim_token": "", "processing_until": ""},
 		})
 	default:
 		return driver.NewUpdateOneModel().SetFilter(filter).SetUpdate(bson.M{"$set": bson.M{
 			"status": e.outcome.State, "retry_count": e.outcome.RetryCount, "last_error": e.outcome.Error,
 			"waiting": true, "next_attempt_at": now.Add(e.outcome.RetryAfter),
-		}})
+		}, "$unset": bson.M{"claim_token": "", "processing_until": ""}})
 	}
 }
 
-// attempt is the document that keeps a failed attempt.
-func (e settled) attempt(m relay.Member, now time.Time) bson.M {
-	outcome := "retry"
-	if e.outcome.State == postrider.StateDead {
-		outcome = "dead"
+// attemptOf is the document that keeps a failed attempt.
+func attemptOf(event any, outcome relay.Settlement, m relay.Member, now time.Time) bson.M {
+	what := "retry"
+	if outcome.State == postrider.StateDead {
+		what = "dead"
 	}
-	return bson.M{"event": e.ID, "at": now, "outcome": outcome, "error": e.outcome.Error, "actor": m.ID}
+	return bson.M{"event": event, "at": now, "outcome": what, "error": outcome.Error, "actor": m.ID}
 }
 
 func newSettlement(one relay.Settlement) (settlement, error) {
@@ -176,6 +202,12 @@ func newSettlement(one relay.Settlement) (settlement, error) {
 	if err != nil {
 		return settlement{}, err
 	}
+	one, err = fit(one)
+	return settlement{one, id}, err
+}
+
+// fit makes a settlement fit to be written.
+func fit(one relay.Settlement) (relay.Settlement, error) {
 	switch one.State {
 	case postrider.StatePublished:
 		one.PublishedTo = cleanText(one.PublishedTo)
@@ -186,7 +218,7 @@ func newSettlement(one relay.Settlement) (settlement, error) {
 		}
 		one.RetryAfter = clampDelay(one.RetryAfter)
 	default:
-		return settlement{}, fmt.Errorf("event %s cannot be settled as %q", one.ID, one.State)
+		return one, fmt.Errorf("event %s cannot be settled as %q", one.ID, one.State)
 	}
-	return settlement{one, id}, nil
+	return one, nil
 }

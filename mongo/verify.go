@@ -29,11 +29,16 @@ func (s *Store) Verify(ctx context.Context) []operator.Finding {
 		return findings
 	}
 	subject := "collection " + s.events.Name()
+	if s.theirs != nil {
+		if err := s.findTheirs(ctx, "check"); err != nil {
+			return append(findings, s.problem(subject, err))
+		}
+	}
 	layout, err := s.fits(ctx, "check")
 	if err != nil {
 		return append(findings, s.problem(subject, err))
 	}
-	for _, verify := range []func(context.Context) ([]operator.Finding, error){s.verifyIndexes, s.verifyRules, s.verifyPrivileges, s.verifyDocuments} {
+	for _, verify := range s.verifications() {
 		more, err := verify(ctx)
 		findings = append(findings, more...)
 		if err != nil {
@@ -44,6 +49,13 @@ func (s *Store) Verify(ctx context.Context) []operator.Finding {
 		findings = append(findings, operator.OK(subject, fmt.Sprintf("version %d, %d shards", layout.Version, layout.Shards)))
 	}
 	return findings
+}
+
+func (s *Store) verifications() []func(context.Context) ([]operator.Finding, error) {
+	if s.theirs != nil {
+		return []func(context.Context) ([]operator.Finding, error){s.verifyIndexes, s.verifyPrivileges, s.verifyTheirs}
+	}
+	return []func(context.Context) ([]operator.Finding, error){s.verifyIndexes, s.verifyRules, s.verifyPrivileges, s.verifyDocuments}
 }
 
 // problem turns an error into a finding.
@@ -72,7 +84,7 @@ func (s *Store) verifyServer(found server) operator.Finding {
 
 func (s *Store) verifyIndexes(ctx context.Context) (findings []operator.Finding, err error) {
 	have := map[string]map[string]foundIndex{}
-	for _, i := range indexes {
+	for _, i := range s.indexes() {
 		c := i.of(s.collections)
 		if have[c.Name()] == nil {
 			if have[c.Name()], err = foundIndexes(ctx, c); err != nil {
@@ -190,16 +202,16 @@ func (s *Store) verifyDocuments(ctx context.Context) (findings []operator.Findin
 	for _, raw := range first {
 		odd.add(oddity(raw, s.known().Shards), raw)
 	}
-	processing, err := find[bson.Raw](ctx, s.events, bson.M{"status": postrider.StateProcessing}, options.Find().SetLimit(looked))
+	now, err := s.now(ctx)
+	if err != nil {
+		return nil, err
+	}
+	processing, err := find[bson.Raw](ctx, s.events, isProcessing, options.Find().SetLimit(looked).SetSort(ascending("processing_until", "_id")))
 	if err != nil {
 		return nil, err
 	}
 	for _, raw := range processing {
-		odd.add("PROCESSING, which only row claims use", raw)
-	}
-	now, err := s.now(ctx)
-	if err != nil {
-		return nil, err
+		odd.add(claimOddity(raw, now), raw)
 	}
 	late, err := find[bson.Raw](ctx, s.events, with(waiting, bson.M{"shard": bson.M{"$gte": 0}, "next_attempt_at": bson.M{"$gt": now.Add(tooLate)}}),
 		options.Find().SetLimit(looked))
@@ -207,6 +219,19 @@ func (s *Store) verifyDocuments(ctx context.Context) (findings []operator.Findin
 		odd.add("PENDING but not due for more than a year", raw)
 	}
 	return odd.findings(s.events.Name()), err
+}
+
+// claimOddity says what is wrong with a claim; empty when nothing is.
+func claimOddity(raw bson.Raw, now time.Time) string {
+	_, hasToken := raw.Lookup("claim_token").StringValueOK()
+	until, hasTime := raw.Lookup("processing_until").TimeOK()
+	switch {
+	case !hasToken || !hasTime:
+		return "PROCESSING without a claim_token and a processing_until, so that no relay takes them"
+	case until.Before(now.Add(-time.Hour)):
+		return "PROCESSING although their claims ran out more than an hour ago, because no relay is at work"
+	}
+	return ""
 }
 
 // tooLate is longer than any schedule or retry asks for.

@@ -169,7 +169,7 @@ func (f *flight) laneKeyOf(e *flying) laneKey {
 	if f.claim == ClaimRow {
 		return laneKey{e.route.sink, e.event.ID}
 	}
-	return laneKey{e.route.sink, e.event.AggregateID}
+	return laneKey{e.route.sink, e.event.Key()}
 }
 
 func (f *flight) laneFor(key laneKey) *lane {

@@ -19,7 +19,7 @@ const (
 	maxGaps = 10_000
 
 	gapFirstPause = time.Second
-	gapMaxPause   = 30 * time.Second
+	gapMaxPause   = time.Minute
 )
 
 func newGaps(bound time.Duration) *gaps {
@@ -50,7 +50,7 @@ func (g *gaps) settlement(f *flying, now time.Time) Settlement {
 	waited := now.Sub(g.since[f.event.ID])
 	return Settlement{
 		ID: f.event.ID, Lease: f.lease, State: postrider.StatePending, Held: true,
-		RetryCount: f.event.RetryCount, RetryAfter: max(gapFirstPause, min(waited/10, gapMaxPause)),
+		RetryCount: f.event.RetryCount, RetryAfter: max(gapFirstPause, min(waited/4, gapMaxPause)),
 		Error: waitsForVersion(f.event.AggregateType, f.event.AggregateID, *f.event.After),
 	}
 }

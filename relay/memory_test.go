@@ -254,13 +254,13 @@ func (m *memory) snapshot(req relay.ReadRequest) []relay.Event {
 	bytes := 0
 	for _, r := range m.rows {
 		e := r.event
-		if !r.seen || r.state != postrider.StatePending || waiting[e.AggregateID] != nil && !lower(r, waiting[e.AggregateID]) {
+		if !r.seen || r.state != postrider.StatePending || waiting[e.Key()] != nil && !lower(r, waiting[e.Key()]) {
 			continue
 		}
-		if r.failed && waiting[e.AggregateID] == nil {
-			waiting[e.AggregateID] = r
+		if r.failed && waiting[e.Key()] == nil {
+			waiting[e.Key()] = r
 		}
-		if time.Now().Before(r.due) || !shards[e.Shard] || inFlight[e.ID] || skipKeys[e.AggregateID] ||
+		if time.Now().Before(r.due) || !shards[e.Shard] || inFlight[e.ID] || skipKeys[e.Key()] ||
 			slices.Contains(req.Skip, e.Kind()) {
 			continue
 		}

@@ -42,7 +42,7 @@ const (
 
 // message makes the message that a sink sends for an event of the route.
 func (r *route) message(e *Event) Message {
-	return Message{EventID: e.EventID, Key: e.AggregateID, Topic: r.topic(e), Headers: headersOf(e, r.Headers), Payload: e.Payload}
+	return Message{EventID: e.EventID, Key: e.Key(), Topic: r.topic(e), Headers: headersOf(e, r.Headers), Payload: e.Payload}
 }
 
 // headersOf gives the headers of the style first; a header of the event never overrides one of them.

@@ -31,6 +31,13 @@ func TestHeadersOfAMessage(t *testing.T) {
 	}
 }
 
+func TestAMessageHasThePartitionKeyAndTheAggregateIDApart(t *testing.T) {
+	m := messageOf(t, Route{Sink: "main"}, &Event{AggregateID: "17", PartitionKey: "customer-7"})
+	if m.Key != "customer-7" || !slices.Contains(m.Headers, Header{HeaderAggregateID, "17"}) {
+		t.Errorf("message %+v", m)
+	}
+}
+
 func messageOf(t *testing.T, r Route, e *Event) Message {
 	t.Helper()
 	return resolve(t, r).find(e.Kind()).message(e)

@@ -140,7 +140,7 @@ func (e *engine) decide(d *destination, f *flying, o Outcome) Settlement {
 		return s
 	}
 	s.Error = o.Err.Error()
-	log := e.log.With("sink", d.Name, "event_id", f.event.EventID, "id", f.event.ID, "key", f.event.AggregateID, "error", s.Error)
+	log := e.log.With("sink", d.Name, "event_id", f.event.EventID, "id", f.event.ID, "key", f.event.Key(), "error", s.Error)
 	if change.State == postrider.StateDead {
 		log.Error("event is DEAD", "attempts", change.RetryCount, "cause", string(change.Cause))
 		e.cfg.Hooks.dead(d.Name, &f.event, s.Error)

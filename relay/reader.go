@@ -182,7 +182,7 @@ func (rd *reader) admit(events []Event, held []Lease, shut map[int]bool) int {
 	heldKeys := make(map[string]bool)
 	for i := range events {
 		f := &flying{event: events[i], lease: leaseOf[events[i].Shard], readAt: time.Now()}
-		if !e.leases.holds(f.lease) || heldKeys[f.event.AggregateID] {
+		if !e.leases.holds(f.lease) || heldKeys[f.event.Key()] {
 			continue
 		}
 		f.route = e.router.find(f.event.Kind())
@@ -193,7 +193,7 @@ func (rd *reader) admit(events []Event, held []Lease, shut map[int]bool) int {
 			hopeless = append(hopeless, e.dead(f, errNoRoute))
 		case rd.waits(f):
 			waiting = append(waiting, f)
-			heldKeys[f.event.AggregateID] = true
+			heldKeys[f.event.Key()] = true
 		case shut[f.route.sink]:
 			// Its kind was not known when the read was planned; the next read skips it.
 		default:
@@ -226,7 +226,7 @@ func (rd *reader) waits(f *flying) bool {
 		}
 	case f.event.After != nil:
 		rd.engine.log.Warn("a version is still missing: the key goes on without it",
-			"event_id", f.event.EventID, "key", f.event.AggregateID, "missing", *f.event.After, "after", rd.gaps.bound)
+			"event_id", f.event.EventID, "key", f.event.Key(), "missing", *f.event.After, "after", rd.gaps.bound)
 	}
 	return held
 }

@@ -69,6 +69,32 @@ func TestRetryHoldsItsKeyOnly(t *testing.T) {
 	})
 }
 
+func TestAPartitionKeyTakesThePlaceOfTheAggregateID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, s := newMemory(), &recorder{}
+		var ids []string
+		for _, aggregate := range []string{"a", "b", "c"} {
+			ids = append(ids, m.add(aggregate, "placed"))
+			e := &m.rows[len(m.rows)-1].event
+			e.PartitionKey, e.Shard = "p", 0
+		}
+		failed := false
+		s.set(func(msg relay.Message) relay.Outcome {
+			if !failed {
+				failed = true
+				return relay.Retry(errTest)
+			}
+			return relay.Published("x")
+		})
+		_, stop := start(t, setup(m, s))
+		await(t, "all published", func() bool { return m.count(postrider.StatePublished) == 3 })
+		wantIDs(t, s.ids("p"), ids...)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestDeadAfterTheScheduleThenTheKeyGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, s := newMemory(), &recorder{}

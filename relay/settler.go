@@ -67,8 +67,12 @@ func (e *engine) settleEvents(ctx context.Context) {
 			chunk, failures = min(2*chunk, maxSettleChunk), 0
 			continue
 		}
+		if len(unwritten) < len(events) {
+			failures = 0 // some were written: it is single rows that cannot be
+		} else {
+			chunk = max(1, chunk/2)
+		}
 		failures++
-		chunk = max(1, chunk/2)
 		e.settleQueue.add(unwritten...)
 		if !sleep(ctx, pause(failures, loopFirstPause, loopMaxPause)) {
 			return

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,7 +131,8 @@ type Event struct {
 	EventID          string // the identity that sinks and consumers see
 	Shard            int
 	AggregateType    string
-	AggregateID      string // the key
+	AggregateID      string
+	PartitionKey     string // the key, where that is not the aggregate id; else empty
 	EventType        string
 	AggregateVersion *int64 // nil when not set
 	After            *int64 // the version that must leave first, and has not; nil when the event may leave now
@@ -149,9 +151,12 @@ type Event struct {
 // Kind returns what routing looks at.
 func (e *Event) Kind() Kind { return Kind{e.AggregateType, e.EventType} }
 
+// Key returns what the event's order and partition go by.
+func (e *Event) Key() string { return cmp.Or(e.PartitionKey, e.AggregateID) }
+
 // Size is an estimate in bytes of the memory that the event holds.
 func (e *Event) Size() int {
-	n := len(e.Payload) + len(e.AggregateType) + len(e.AggregateID) + len(e.EventType) + len(e.Topic) + eventOverhead
+	n := len(e.Payload) + len(e.AggregateType) + len(e.AggregateID) + len(e.PartitionKey) + len(e.EventType) + len(e.Topic) + eventOverhead
 	for k, v := range e.Headers {
 		n += len(k) + len(v)
 	}

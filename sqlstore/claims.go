@@ -3,6 +3,7 @@ package sqlstore
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 
 	"github.com/postrider/postrider/relay"
@@ -51,8 +52,9 @@ func (r *RowClaims) Renew(ctx context.Context, beat relay.Heartbeat, _ []relay.L
 	if err := ctx.Err(); err != nil {
 		return relay.LeaseTable{}, r.fail(op, err) // the last call of a relay that is over must not replace its successor
 	}
-	if r.mapping != nil {
-		return relay.LeaseTable{}, r.unfit(op, "use claim: shard", "the rows of a mapped table cannot be claimed one by one")
+	if r.mapping != nil && !r.mapping.canClaim() {
+		return relay.LeaseTable{}, r.unfit(op, "map ClaimToken, ProcessingUntil and Words.Processing, or use claim: shard",
+			"its rows cannot be claimed one by one: it has no columns for claims")
 	}
 	if _, err := r.fits(ctx, op); err != nil {
 		return relay.LeaseTable{}, err
@@ -97,13 +99,18 @@ func (r *RowClaims) table(live []string, lost bool) relay.LeaseTable {
 	return relay.LeaseTable{Shards: []relay.ShardLease{lease}, Live: []string{r.member.ID}}
 }
 
-// prolong renews claims and returns the ids of the events that are still ours.
+// prolong renews claims and returns the ids of the events that are still ours. It does so in parts: a settle of ours has to
+// wait for the part with its events.
 func (r *RowClaims) prolong(ctx context.Context, op string, m relay.Member, claims []claim) (ours []string, err error) {
-	if len(claims) == 0 {
-		return nil, nil
+	const part = 500
+	for some := range slices.Chunk(claims, part) {
+		var found []string
+		if err := r.run(ctx, op, "claim_renew", into(&found, scanValue[string]), toJSON(some), m.LeaseTTL.Seconds()); err != nil {
+			return nil, err
+		}
+		ours = append(ours, found...)
 	}
-	err = r.run(ctx, op, "claim_renew", into(&ours, scanValue[string]), toJSON(claims), m.LeaseTTL.Seconds())
-	return ours, err
+	return ours, nil
 }
 
 // Acquire takes the one lease, which nobody else can have.

@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"fmt"
 	"math/rand/v2"
+	"strconv"
+	"strings"
 
 	"github.com/postrider/postrider/relay"
 )
@@ -38,7 +40,10 @@ func (r *RowClaims) Read(ctx context.Context, req relay.ReadRequest) ([]relay.Ev
 		return nil, err
 	}
 	turn, surplus := r.book.turn(), r.book.surplus(req.InFlight)
-	look := search{ids: ids, tokens: newClaimTokens(), ReadRequest: req, shards: tables.shards}
+	look := search{ids: ids, tokens: newClaimTokens(), ReadRequest: req, shards: tables.shards, scanRow: scanEvent}
+	if r.mapping != nil {
+		look.scanRow = r.scanTheirs
+	}
 	var candidates []candidate
 	var taken []string
 	err = r.repeat(ctx, op, func() error {
@@ -74,6 +79,8 @@ type search struct {
 	ids    ids
 	tokens claimTokens
 	shards int
+
+	scanRow func(rows *sql.Rows, more ...any) (relay.Event, error)
 }
 
 // candidates returns what can be claimed, within the limits.
@@ -99,9 +106,34 @@ func (r *RowClaims) candidates(ctx context.Context, op string, tx *sql.Tx, req s
 		}
 		return nil
 	}
-	err = r.runIn(ctx, op, tx, "claim_candidates", read, toJSON(inTurnFrom(rand.IntN(req.shards), req.shards)),
-		kindsJSON(req.Skip), toJSON(append([]string{}, req.SkipKeys...)), min(req.Limit, req.PerShard), suspects)
+	shards, limit := toJSON(inTurnFrom(rand.IntN(req.shards), req.shards)), min(req.Limit, req.PerShard)
+	q, err := r.candidatesQuery(ctx, op, tx, shards, limit)
+	if err != nil {
+		return nil, err
+	}
+	if r.mapping != nil {
+		q = r.theirCandidates(q, req.ReadRequest, limit)
+	}
+	err = r.runAll(ctx, tx, q, read, []any{shards, kindsJSON(req.Skip), toJSON(append([]string{}, req.SkipKeys...)), limit, suspects})
 	return list, err
+}
+
+// candidatesQuery returns the query for candidates. In MySQL it is told which shards have any, and looks for twice as many
+// as are wanted, lest all it finds be locked by another claimer. Every other time those come first that were not to be
+// sent at once, so that neither kind waits for the end of the other.
+func (r *RowClaims) candidatesQuery(ctx context.Context, op string, tx *sql.Tx, shards string, limit int) (query, error) {
+	q, err := r.query(ctx, op, "claim_candidates")
+	if _, inParts := r.queries["heads"]; !inParts || err != nil {
+		return q, err
+	}
+	var heads []string
+	if err := r.runIn(ctx, op, tx, "heads", into(&heads, scanValue[string]), shards); err != nil {
+		return nil, err
+	}
+	heads = append(heads, "-1") // no list may be empty
+	return q.with("{heads}", strings.Join(heads, ", ")).
+		with("{look}", strconv.Itoa(2*limit)).
+		with("{waiting_turn}", strconv.Itoa(1+3*rand.IntN(2))), nil
 }
 
 // inTurnFrom lists the shards from first on, so that relays that read at the same time start at different places.
@@ -114,7 +146,7 @@ func inTurnFrom(first, shards int) []int {
 }
 
 func (l search) scan(rows *sql.Rows) (c candidate, err error) {
-	if c.read, err = scanEvent(rows, &c.Seen); err != nil {
+	if c.read, err = l.scanRow(rows, &c.Seen); err != nil {
 		return c, err
 	}
 	if c.ID, err = l.ids.value(c.read.ID); err != nil {

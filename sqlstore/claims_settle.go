@@ -36,7 +36,7 @@ func (r *RowClaims) Settle(ctx context.Context, m relay.Member, settlements []re
 	if written, err = r.settleClaims(ctx, op, publish, published); err != nil {
 		return nil, err
 	}
-	more, err := r.settleClaims(ctx, op, "claim_failed", failed, m.ID)
+	more, err := r.settleFailedClaims(ctx, op, m.ID, failed)
 	return append(written, more...), err
 }
 

@@ -31,11 +31,14 @@ func (t claimTokens) after(seen string) string {
 	return text[:8] + "-" + text[8:12] + "-" + text[12:16] + "-" + text[16:20] + "-" + text[20:]
 }
 
-// vainClaims is how many claims ran out before the one with this token.
+// vainClaims is how many claims ran out before the one with this token. Those of others count nothing.
 func vainClaims(token string) int {
-	n, err := strconv.ParseUint(token[max(len(token)-2, 0):], 16, 8)
+	if len(token) != 36 || token[14] != '8' {
+		return 0
+	}
+	n, err := strconv.ParseUint(token[34:], 16, 8)
 	if err != nil {
-		return 0 // not a token of ours
+		return 0
 	}
 	return int(n)
 }

@@ -20,7 +20,7 @@ func TestClaimTokensCountTheClaimsThatRanOut(t *testing.T) {
 			t.Fatalf("after %d claims in vain: to be claimed alone is %v", want, isSuspect(token))
 		}
 	}
-	for _, foreign := range []string{"", "x", "worker"} {
+	for _, foreign := range []string{"", "x", "worker", "6f1c1f9e-8b1a-4d53-9a53-0123456789ff"} {
 		if n := vainClaims(foreign); n != 0 {
 			t.Errorf("the token %q, which is not ours, counts %d", foreign, n)
 		}

@@ -95,6 +95,9 @@ func (d Dialect) bind(statement string, args []any) (string, []any) {
 	}
 	var taken []any
 	statement = numbered.ReplaceAllStringFunc(statement, func(mark string) string {
+		if mark[0] != ':' {
+			return mark
+		}
 		n, _ := strconv.Atoi(mark[1:])
 		taken = append(taken, args[n-1])
 		return "?"
@@ -102,7 +105,8 @@ func (d Dialect) bind(statement string, args []any) (string, []any) {
 	return statement, taken
 }
 
-var numbered = regexp.MustCompile(`:[0-9]+`)
+// numbered finds parameters, and what is quoted, in which there are none.
+var numbered = regexp.MustCompile("'[^']*'|\"[^\"]*\"|`[^`]*`|:[0-9]+")
 
 func (d Dialect) file(name string) (string, error) {
 	text, err := fs.ReadFile(files, d.name+"/"+name)
@@ -145,7 +149,7 @@ func classifyState(err error) error {
 	}
 	code := coded.SQLState()
 	switch code {
-	case "40001", "40P01":
+	case "40001", "40P01", "55P03":
 		return errBusy
 	case "42P01", "42703", "3F000":
 		return relay.ErrSchema

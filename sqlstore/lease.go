@@ -25,7 +25,7 @@ func (s *Store) Renew(ctx context.Context, beat relay.Heartbeat, held []relay.Le
 		return relay.LeaseTable{}, err
 	}
 	// Relays that claimed rows may have left some behind, before the table was given to those that lease shards.
-	if s.mapping == nil {
+	if s.mapping == nil || s.mapping.canClaim() {
 		if err := s.run(ctx, op, "claim_expired", nil); err != nil {
 			return relay.LeaseTable{}, err
 		}

@@ -34,11 +34,11 @@ type Mapping struct {
 	EventID string
 
 	AggregateType string // term; default: the name of the table, for every row
-	AggregateID   string // term of the key. Required, unless PartitionKey is set
+	AggregateID   string // term; the key, unless there is a PartitionKey. Required without one
 	EventType     string // term. Required
 
-	// PartitionKey is the term of the key where that is not the aggregate id. It takes AggregateID's place: the events of
-	// one partition key leave in order, and consumers see it as the aggregate id.
+	// PartitionKey is the term of the key where that is not the aggregate id: the events of one key leave in order, and it is
+	// the key of their messages. Without AggregateID it is the aggregate id as well.
 	PartitionKey string
 
 	AggregateVersion string // column of an integer; default: none

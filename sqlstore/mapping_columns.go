@@ -14,6 +14,7 @@ import (
 type theirs struct {
 	columns map[string]column
 	indexes []index
+	noZone  bool // the server does not know the time zone of the mapping
 	queries map[string]query
 	terms   *terms
 }
@@ -23,16 +24,19 @@ type column struct {
 	name, kind string
 	typ        string // its type in the database's words
 	zoned      bool   // a time with its zone
-	fractions  bool   // a time with fractions of a second
+	fractions  int    // digits of the fractions of a second that a time has
 	length     int    // characters that fit; 0 for any number
 	highest    int64  // the highest integer that fits; 0 when it is no integer
 	nullable   bool
 	ascends    bool // the database gives ascending values
 	words      []string
+	charset    string // of text, where a column has one of its own
+	collation  string
 }
 
 // index is an index of their table over all its rows.
 type index struct {
+	name    string
 	unique  bool
 	columns []string
 }
@@ -68,17 +72,25 @@ func (s *Store) inspect(ctx context.Context, op string) (*theirs, error) {
 	}
 	err := s.run(ctx, op, "their_indexes", into(&t.indexes, func(rows *sql.Rows) (i index, err error) {
 		var columns []byte
-		if err := rows.Scan(&i.unique, &columns); err != nil {
+		if err := rows.Scan(&i.name, &i.unique, &columns); err != nil {
 			return index{}, err
 		}
 		return i, json.Unmarshal(columns, &i.columns)
 	}))
-	return t, err
+	if _, asks := s.queries["their_zone"]; err != nil || !asks {
+		return t, err
+	}
+	var known []bool
+	if err := s.run(ctx, op, "their_zone", into(&known, scanValue[bool]), s.mapping.TimeZone); err != nil {
+		return nil, err
+	}
+	t.noZone = !known[0]
+	return t, nil
 }
 
 func scanColumn(rows *sql.Rows) (c column, err error) {
 	var words []byte
-	err = rows.Scan(&c.name, &c.typ, &c.kind, &c.zoned, &c.fractions, &c.length, &c.highest, &c.nullable, &c.ascends, &words)
+	err = rows.Scan(&c.name, &c.typ, &c.kind, &c.zoned, &c.fractions, &c.length, &c.highest, &c.nullable, &c.ascends, &words, &c.charset, &c.collation)
 	if err != nil {
 		return column{}, err
 	}
@@ -97,13 +109,17 @@ func (s *Store) misfits(t *theirs) (list []misfit) {
 	for _, f := range s.mapping.fields() {
 		list = append(list, t.misfitsOf(f, table)...)
 	}
+	if t.noZone {
+		list = append(list, misfit{"the time zone " + s.mapping.TimeZone, "is not known to the database", "write it as an offset, such as +09:00, or load the server's tables of time zones"})
+	}
 	if len(list) > 0 {
 		return list
 	}
 	if !t.isUnique(s.mapping.ID) {
 		list = append(list, misfit{fmt.Sprintf("column %s of %s", s.mapping.ID, table), "has no unique index, so that one row could be settled for another",
-			"name a column as the id that has one, or create it: CREATE UNIQUE INDEX ON " + table + " (" + s.mapping.ID + ")"})
+			"name a column as the id that has one, or create it: CREATE UNIQUE " + s.phrases().createIndex("postrider_id") + " ON " + table + " (" + s.mapping.ID + ")"})
 	}
+	list = append(list, s.mapping.claimMisfits(t, table)...)
 	return append(list, s.mapping.wordMisfits(t.columns[s.mapping.Status], table)...)
 }
 
@@ -146,9 +162,15 @@ func sortedNames(columns map[string]column) (names []string) {
 	return names
 }
 
-// wordMisfits finds words that the column of the state can never hold.
+// wordMisfits finds words that the column of the state can never hold, or cannot tell apart.
 func (m *Mapping) wordMisfits(c column, table string) (list []misfit) {
+	seen := make(map[string]string)
 	for _, word := range slices.Concat(m.Words.Pending, []string{m.Words.Processing, m.Words.Published, m.Words.Dead, m.Words.Discarded}) {
+		if twin, ok := seen[c.fold(word)]; ok && twin != word {
+			list = append(list, misfit{fmt.Sprintf("column %s of %s, mapped as Status,", c.name, table),
+				fmt.Sprintf("has the collation %s, for which the words %q and %q are the same", c.collation, twin, word), "the states need words that the column tells apart"})
+		}
+		seen[c.fold(word)] = word
 		fits := true
 		switch c.kind {
 		case kindEnum:
@@ -169,13 +191,35 @@ func (m *Mapping) wordMisfits(c column, table string) (list []misfit) {
 	return list
 }
 
-func (t *theirs) isUnique(column string) bool {
-	return slices.ContainsFunc(t.indexes, func(i index) bool { return i.unique && len(i.columns) == 1 && i.columns[0] == column })
+// fold is what is left of a text when a column compares it, as far as the names of collations tell.
+func (c column) fold(text string) string {
+	if strings.HasSuffix(c.collation, "_ci") {
+		return strings.ToLower(strings.TrimRight(text, " "))
+	}
+	return text
+}
+
+func (t *theirs) isUnique(column string) bool { return t.uniqueIndexOf(column) != "" }
+
+// uniqueIndexOf is the name of a unique index of this column alone, or empty.
+func (t *theirs) uniqueIndexOf(column string) string {
+	for _, i := range t.indexes {
+		if i.unique && len(i.columns) == 1 && i.columns[0] == column {
+			return i.name
+		}
+	}
+	return ""
 }
 
 // hasIndex says whether an index begins with these columns.
-func (t *theirs) hasIndex(columns ...string) bool {
-	return slices.ContainsFunc(t.indexes, func(i index) bool {
-		return len(i.columns) >= len(columns) && slices.Equal(i.columns[:len(columns)], columns)
-	})
+func (t *theirs) hasIndex(columns ...string) bool { return t.indexOf(columns...) != "" }
+
+// indexOf is the name of an index that begins with these columns, or empty.
+func (t *theirs) indexOf(columns ...string) string {
+	for _, i := range t.indexes {
+		if len(i.columns) >= len(columns) && slices.Equal(i.columns[:len(columns)], columns) {
+			return i.name
+		}
+	}
+	return ""
 }

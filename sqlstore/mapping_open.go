@@ -26,11 +26,13 @@ func (s *Store) mapTable(m Mapping) error {
 func (s *Store) sideTokens() map[string]string {
 	n := s.names
 	return map[string]string{
-		"theirs":                  quoteName(n.schema, n.table),
-		"failures":                quoteName(n.sideSchema, n.side+"_failures"),
-		"json":                    quoteName(n.sideSchema, n.side+"_json"),
-		"index_failures_blocking": quoteName(n.side + "_failures_blocking"),
-		"index_failures_state":    quoteName(n.side + "_failures_state"),
+		"theirs":                  s.dialect.quoteName(n.schema, n.table),
+		"their_schema":            n.schema,
+		"their_name":              n.table,
+		"failures":                s.dialect.quoteName(n.sideSchema, n.side+"_failures"),
+		"json":                    s.dialect.quoteName(n.sideSchema, n.side+"_json"),
+		"index_failures_blocking": s.dialect.quoteName(n.side + "_failures_blocking"),
+		"index_failures_state":    s.dialect.quoteName(n.side + "_failures_state"),
 	}
 }
 
@@ -43,8 +45,16 @@ func (s *Store) theirQueries(t *theirs) (map[string]query, error) {
 	tokens := s.tokens()
 	maps.DeleteFunc(texts, func(_, text string) bool { return !hasOther(text, tokens) })
 	maps.Copy(tokens, t.terms.tokens())
+	for _, name := range []string{"read", "claim", "oldest"} {
+		if tokens[name+"_words"], err = t.terms.eachWord(texts[name+"_word"], tokens); err != nil {
+			return nil, fmt.Errorf("%s_word.sql: %w", name, err)
+		}
+		delete(texts, name+"_word")
+	}
 	return fillQueries(texts, tokens)
 }
+
+func (s *Store) phrases() phrases { return s.dialect.phrases(s.sideTokens()["json"]) }
 
 // hasOther reports whether a text leaves something open that the tokens do not fill.
 func hasOther(text string, tokens map[string]string) bool {
@@ -70,7 +80,7 @@ func (w *terms) where(ids ids, f operator.Filter) (conditions []string) {
 	return conditions
 }
 
-func (w *terms) id(id string) string { return w.cast(w.literal(id), w.column(w.m.ID).typ) }
+func (w *terms) id(id string) string { return w.constant(id, w.column(w.m.ID)) }
 
 // anyID is the condition that an event has one of the ids or event ids. What cannot be either matches nothing.
 func (w *terms) anyID(ids ids, list []string) string {
@@ -103,9 +113,9 @@ func (w *terms) anyEventID(list []string) string {
 	}
 	valid := slices.DeleteFunc(slices.Clone(list), func(id string) bool { return !ids{mapped: true, kind: kind}.valid(id) })
 	if !plain {
-		return w.is("e.event_id", valid...)
+		return w.is("e.event_id", column{kind: kindText}, valid...)
 	}
-	return "e.id IN (SELECT " + w.quote(w.m.ID) + " FROM " + w.table + " WHERE " + w.is(w.quote(c.name), valid...) + ")"
+	return "e.id IN (SELECT " + w.quote(w.m.ID) + " FROM " + w.table + " WHERE " + w.is(w.quote(c.name), c, valid...) + ")"
 }
 
 // aside is the name of the query that does what the named one does for an outbox where there is nothing to write into

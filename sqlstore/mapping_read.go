@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/postrider/postrider/operator"
 	"github.com/postrider/postrider/relay"
@@ -33,26 +34,37 @@ func (s *Store) readTheirs(ctx context.Context, op string, req relay.ReadRequest
 		}
 		return nil
 	}
-	err := s.run(ctx, op, "read", read, toJSON(req.Shards), "", flight,
-		kindsJSON(req.Skip), toJSON(append([]string{}, req.SkipKeys...)), req.PerShard, req.Limit)
+	q, err := s.query(ctx, op, "read")
+	if err != nil {
+		return nil, err
+	}
+	q = q.with("{wanted}", s.theirs.Load().terms.wanted(req)) // where the parameters do not say it
+	args := []any{toJSON(req.Shards), "", flight, kindsJSON(req.Skip), toJSON(append([]string{}, req.SkipKeys...)), req.PerShard, req.Limit}
+	err = s.repeat(ctx, op, func() error { return s.runOnce(ctx, q, read, args) })
 	return events, err
 }
 
-// scanTheirs reads an event of a mapped table, which can hold what our own tables refuse.
-func (s *Store) scanTheirs(rows *sql.Rows) (relay.Event, error) {
+// scanTheirs reads an event of a mapped table, which can hold what our own tables refuse; more takes the columns behind.
+func (s *Store) scanTheirs(rows *sql.Rows, more ...any) (relay.Event, error) {
 	var headers []byte
-	e, err := scanEvent(rows, &headers)
+	var key string
+	e, err := scanEvent(rows, append([]any{&headers, &key}, more...)...)
 	if err != nil {
 		return relay.Event{}, err
 	}
+	if key != e.AggregateID {
+		e.PartitionKey = key
+	}
 	e.Headers, e.Malformed = decodeTheirHeaders(headers)
 	switch {
-	case e.AggregateID == "":
-		e.Malformed = fmt.Errorf("it has no key: %s is NULL or empty", s.mapping.AggregateID)
+	case key == "":
+		e.Malformed = fmt.Errorf("it has no key: %s is NULL or empty", s.mapping.key())
 	case e.EventID == "":
 		e.Malformed = fmt.Errorf("it has no event id: %s is NULL or empty", s.mapping.EventID)
 	case e.EventType == "":
 		e.Malformed = fmt.Errorf("it has no event type: %s is NULL or empty", s.mapping.EventType)
+	case e.Payload == nil && strings.ContainsAny(s.mapping.Payload, "(>"): // a column's own NULL is an empty payload
+		e.Malformed = fmt.Errorf("it has no payload: %s is NULL, or cannot be read", s.mapping.Payload)
 	case s.config.Payload == PayloadJSON && len(e.Payload) > 0 && !json.Valid(e.Payload):
 		e.Malformed = fmt.Errorf("its payload, %s, is no JSON; if it need not be, set the payload to %s", s.mapping.Payload, PayloadBinary)
 	}

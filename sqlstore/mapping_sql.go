@@ -14,8 +14,10 @@ import (
 type phrases interface {
 	quote(column string) string
 	literal(text string) string
-	text(value string) string // value as text
-	cast(value, typ string) string
+	constant(text string, c column) string            // text, to be compared with a column
+	text(value string) string                         // value as text
+	value(c column) string                            // what a column holds, as text
+	cast(value string, c column) string               // text as a value of a column's type
 	null(kind string) string                          // NULL of a kind of type
 	member(c column, path []string, json bool) string // NULL where there is none; as JSON text, or a string's text
 	object(members map[string]string) string          // JSON object of terms that are text, NULLs as null
@@ -23,11 +25,12 @@ type phrases interface {
 	shard(key string, shards int) string
 	moment(c column, zone string) string                // the instant that a column holds
 	store(instant string, c column, zone string) string // an instant as a column holds it
+	roundUp(instant string, c column) string            // an instant that a column can hold, not before the given one
 	now() string
 	later(seconds string) string
-	cut(text string, length int) string
-	least(value string, highest int64) string
-	createIndex() string // the words after CREATE and before ON
+	cut(text string, c column) string // text as it fits into a column
+	useIndex(name string) string      // stands behind the name of a table; empty where the database finds the index by itself
+	createIndex(name string) string   // the words after CREATE and before ON; some databases name it themselves
 }
 
 // terms writes the parts of statements that follow from a mapping and the columns of the table.
@@ -43,7 +46,7 @@ type terms struct {
 
 func newTerms(s *Store, t *theirs) *terms {
 	side := s.sideTokens()
-	return &terms{phrases: s.dialect.phrases(side["json"]), m: s.mapping, t: t, table: side["theirs"], side: side["failures"],
+	return &terms{phrases: s.phrases(), m: s.mapping, t: t, table: side["theirs"], side: side["failures"],
 		deletes: s.config.DeletePublished, shards: s.config.Shards}
 }
 
@@ -68,7 +71,7 @@ func (w *terms) sql(text string, json bool) string {
 		case len(p.path) > 0:
 			values = append(values, w.member(w.column(p.column), p.path, json))
 		default:
-			values = append(values, w.text(w.quote(p.column)))
+			values = append(values, w.value(w.column(p.column)))
 		}
 	}
 	switch len(values) {
@@ -105,7 +108,7 @@ func (w *terms) version() string {
 	if w.m.AggregateVersion == "" {
 		return w.null(kindInteger)
 	}
-	return w.cast(w.quote(w.m.AggregateVersion), kindInteger)
+	return w.cast(w.quote(w.m.AggregateVersion), column{kind: kindInteger, typ: "bigint"})
 }
 
 // order is the column of the outbox order. Times order better than ids that do not ascend.
@@ -135,25 +138,30 @@ func (w *terms) moments(name string) string {
 	return w.moment(w.column(name), w.m.TimeZone)
 }
 
-// is is the condition that the column of the state, under the name given, says one of the words.
-func (w *terms) is(name string, words ...string) string {
-	var literals []string
-	for _, word := range words {
-		if word != "" {
-			literals = append(literals, w.literal(word))
+// is is the condition that a column, under the name given, holds one of the texts; empty ones are left out.
+func (w *terms) is(name string, c column, texts ...string) string {
+	var constants []string
+	for _, text := range texts {
+		if text != "" {
+			constants = append(constants, w.constant(text, c))
 		}
 	}
-	if len(literals) == 0 {
+	if len(constants) == 0 {
 		return "1 = 0"
 	}
-	return name + " IN (" + strings.Join(literals, ", ") + ")"
+	return name + " IN (" + strings.Join(constants, ", ") + ")"
+}
+
+// says is the condition that the column of the state, under the name given, says one of the words.
+func (w *terms) says(name string, words ...string) string {
+	return w.is(name, w.column(w.m.Status), words...)
 }
 
 // isPending is the condition that a row of theirs waits, its column of the state being called name.
 func (w *terms) isPending(name string) string {
 	switch {
 	case w.m.Status != "":
-		return w.is(name, w.m.Words.Pending...)
+		return w.says(name, w.m.Words.Pending...)
 	case w.m.PublishedAt != "":
 		return name + " IS NULL"
 	default:
@@ -174,7 +182,7 @@ func (w *terms) state(name string) string {
 		{w.m.Words.Processing, "PROCESSING"}, {w.m.Words.Published, "PUBLISHED"}, {w.m.Words.Dead, "DEAD"}, {w.m.Words.Discarded, "DISCARDED"},
 	} {
 		if known.word != "" {
-			sql += " WHEN " + w.is(name, known.word) + " THEN '" + known.state + "'"
+			sql += " WHEN " + w.says(name, known.word) + " THEN '" + known.state + "'"
 		}
 	}
 	return sql + " ELSE '' END"
@@ -185,7 +193,7 @@ func (w *terms) settledState(name string) string {
 	if w.m.Words.Processing == "" {
 		return w.state(name)
 	}
-	return "CASE WHEN " + w.is(name, w.m.Words.Processing) + " THEN 'PENDING' ELSE " + w.state(name) + " END"
+	return "CASE WHEN " + w.says(name, w.m.Words.Processing) + " THEN 'PENDING' ELSE " + w.state(name) + " END"
 }
 
 // theirDead is the state that a row of theirs tells once the event is DEAD.
@@ -214,31 +222,31 @@ func (w *terms) filter() string {
 	return "(" + oneLine(w.m.Filter) + ")"
 }
 
-// rows is a subquery of the rows of theirs under our names for their columns.
-func (w *terms) rows() string {
+// rows is a subquery of the rows of theirs under our names for their columns. hint stands behind the table's name.
+func (w *terms) rows(hint string) string {
 	word := w.null(kindText)
 	if w.word() != "" {
 		word = w.quote(w.word())
 	}
-	key := w.given(w.m.AggregateID)
+	key := w.given(w.m.key())
 	retries := "0"
 	if w.m.RetryCount != "" {
 		retries = w.quote(w.m.RetryCount)
 	}
 	columns := []struct{ sql, name string }{
-		{w.quote(w.m.ID), "id"}, {w.text(w.quote(w.m.ID)), "ref"}, {w.quote(w.order()), "ord"}, {word, "word"},
+		{w.quote(w.m.ID), "id"}, {w.value(w.column(w.m.ID)), "ref"}, {w.quote(w.order()), "ord"}, {word, "word"},
 		{w.state(word), "their_state"}, {w.settledState(word), "settled_state"}, {w.given(w.m.EventID), "event_id"}, {w.given(w.m.AggregateType), "aggregate_type"},
-		{key, "aggregate_id"}, {w.given(w.m.EventType), "event_type"}, {w.version(), "aggregate_version"}, {w.plain(w.m.Topic), "topic"},
+		{w.given(w.m.AggregateID), "aggregate_id"}, {key, "event_key"}, {w.given(w.m.EventType), "event_type"}, {w.version(), "aggregate_version"}, {w.plain(w.m.Topic), "topic"},
 		{w.payload(), "payload"}, {w.given(w.m.ContentType), "content_type"}, {w.headers(), "headers"}, {w.plain(w.m.DedupKey), "dedup_key"},
 		{retries, "their_retry_count"}, {w.moments(w.m.NextAttemptAt), "their_next_attempt_at"}, {w.plain(w.m.LastError), "their_last_error"},
 		{w.plain(w.m.PublishedTo), "published_to"}, {w.moments(w.m.CreatedAt), "created_at"}, {w.moments(w.m.PublishedAt), "published_at"},
-		{w.shard(key, w.shards), "shard"},
+		{w.plain(w.m.ClaimToken), "claim_token"}, {w.moments(w.m.ProcessingUntil), "processing_until"}, {w.shard(key, w.shards), "shard"},
 	}
 	var list []string
 	for _, c := range columns {
 		list = append(list, c.sql+" AS "+c.name)
 	}
-	return "(SELECT " + strings.Join(list, ", ") + " FROM " + w.table + " WHERE " + w.filter() + ")"
+	return "(SELECT " + strings.Join(list, ", ") + " FROM " + w.table + hint + " WHERE " + w.filter() + ")"
 }
 
 // events is a subquery of the events with the state that they really have.
@@ -246,7 +254,7 @@ func (w *terms) events() string {
 	return "(SELECT r.*, CASE WHEN f.state <> 'PENDING' THEN f.state ELSE r.their_state END AS status, f.event IS NOT NULL AS failed," +
 		" coalesce(f.retry_count, r.their_retry_count) AS retry_count, coalesce(f.next_attempt_at, r.their_next_attempt_at) AS next_attempt_at," +
 		" CASE WHEN f.event IS NOT NULL THEN f.last_error WHEN r.their_state = 'DEAD' THEN r.their_last_error END AS last_error" +
-		" FROM " + w.rows() + " r LEFT JOIN " + w.side + " f ON f.event = r.ref AND f.their_state = r.settled_state)"
+		" FROM " + w.rows("") + " r LEFT JOIN " + w.side + " f ON f.event = r.ref AND f.their_state = r.settled_state)"
 }
 
 // has is the condition that an event e of events is in a state, told so that indexes can serve it.
@@ -263,41 +271,21 @@ func (w *terms) has(state postrider.State) string {
 		}
 		return w.among(w.m.Words.Published) + " AND " + is
 	default: // a side row alone can say so
-		recorded := "SELECT " + w.cast("f.event", w.column(w.m.ID).typ) + " FROM " + w.side + " f WHERE f.state = '" + string(state) + "'"
+		recorded := "SELECT " + w.cast("f.event", w.column(w.m.ID)) + " AS id FROM " + w.side + " f WHERE f.state = '" + string(state) + "'"
 		if word := w.wordOf(state); word != "" {
-			recorded += " UNION ALL SELECT " + w.quote(w.m.ID) + " FROM " + w.table + " WHERE " + w.is(w.quote(w.m.Status), word)
+			recorded += " UNION ALL SELECT " + w.quote(w.m.ID) + " FROM " + w.table + " WHERE " + w.says(w.quote(w.m.Status), word)
 		}
-		return "e.id IN (" + recorded + ") AND " + is
+		return "e.id IN (SELECT id FROM (" + recorded + ") postrider_recorded) AND " + is
 	}
 }
 
-func (w *terms) among(word string) string { return w.is("e.word", word) }
+func (w *terms) among(word string) string { return w.says("e.word", word) }
 
 func (w *terms) wordOf(state postrider.State) string {
 	if state == postrider.StateDead {
 		return w.m.Words.Dead
 	}
 	return w.m.Words.Discarded
-}
-
-// walk says how the pending rows are gone through in outbox order: the words to go through, the condition, the order. With
-// an index that begins with the column of the state, the order names that column.
-func (w *terms) walk() (words, condition, order string) {
-	order = "e.ord, e.id"
-	if w.order() == w.m.ID {
-		order = "e.ord"
-	}
-	if w.word() == "" || !w.t.hasIndex(w.word()) {
-		return "(1)", w.isPending("e.word"), order
-	}
-	order = "e.word, " + order
-	if w.m.Status == "" {
-		return "(1)", w.isPending("e.word"), order
-	}
-	for _, word := range w.m.Words.Pending {
-		words += ", (" + w.cast(w.literal(word), w.column(w.m.Status).typ) + ")"
-	}
-	return words[2:], "e.word >= w.word AND e.word <= w.word", order
 }
 
 // assignments are what SET says about columns of theirs; an unmapped column has none.
@@ -320,7 +308,7 @@ func (a *assignments) time(column, instant string) {
 
 func (a *assignments) text(column, value string) {
 	if column != "" {
-		a.set(column, a.w.cut(value, a.w.column(column).length))
+		a.set(column, a.w.cut(value, a.w.column(column)))
 	}
 }
 
@@ -337,35 +325,53 @@ func (a *assignments) String() string { return strings.Join(a.list, ", ") }
 
 func (w *terms) setPublished() string {
 	a := assignments{w: w}
+	a.published()
+	return a.String()
+}
+
+func (a *assignments) published() {
+	w := a.w
 	if w.m.Status != "" {
-		a.set(w.m.Status, w.literal(w.m.Words.Published))
+		a.set(w.m.Status, w.constant(w.m.Words.Published, w.column(w.m.Status)))
 	}
 	a.time(w.m.PublishedAt, w.now())
 	a.time(w.m.UpdatedAt, w.now())
 	a.text(w.m.PublishedTo, "postrider_published_to")
 	a.none(w.m.LastError)
-	return a.String()
 }
 
 func (w *terms) setFailed() string {
 	a := assignments{w: w}
 	if w.m.Words.Dead != "" {
-		a.set(w.m.Status, "CASE postrider_state WHEN 'DEAD' THEN "+w.cast(w.literal(w.m.Words.Dead), w.column(w.m.Status).typ)+
+		a.set(w.m.Status, "CASE postrider_state WHEN 'DEAD' THEN "+w.cast(w.literal(w.m.Words.Dead), w.column(w.m.Status))+
 			" ELSE "+w.quote(w.m.Status)+" END")
 	}
+	a.failed()
+	return a.String()
+}
+
+// failed sets what shows a failure, but for the state.
+func (a *assignments) failed() {
+	w := a.w
 	if w.m.RetryCount != "" {
-		a.set(w.m.RetryCount, w.least("postrider_retry_count", w.column(w.m.RetryCount).highest))
+		a.set(w.m.RetryCount, least("postrider_retry_count", w.column(w.m.RetryCount).highest))
 	}
-	a.time(w.m.NextAttemptAt, w.later("postrider_retry_after"))
+	a.time(w.m.NextAttemptAt, w.roundUp(w.later("postrider_retry_after"), w.column(w.m.NextAttemptAt)))
 	a.text(w.m.LastError, "postrider_error")
 	a.time(w.m.UpdatedAt, w.now())
-	return a.String()
+}
+
+func least(value string, highest int64) string {
+	if highest == 0 {
+		return value
+	}
+	return "least(" + value + ", " + strconv.FormatInt(highest, 10) + ")"
 }
 
 func (w *terms) setPending() string {
 	a := assignments{w: w}
 	if w.m.Words.Dead != "" {
-		a.set(w.m.Status, w.literal(w.m.Words.Pending[0]))
+		a.set(w.m.Status, w.constant(w.m.Words.Pending[0], w.column(w.m.Status)))
 	}
 	a.set(w.m.RetryCount, "0")
 	a.time(w.m.NextAttemptAt, w.now())
@@ -377,7 +383,7 @@ func (w *terms) setPending() string {
 func (w *terms) setDiscarded() string {
 	a := assignments{w: w}
 	if word := cmp.Or(w.m.Words.Discarded, w.m.Words.Dead); word != "" {
-		a.set(w.m.Status, w.literal(word))
+		a.set(w.m.Status, w.constant(word, w.column(w.m.Status)))
 	}
 	a.time(w.m.UpdatedAt, w.now())
 	return a.String()
@@ -386,7 +392,7 @@ func (w *terms) setDiscarded() string {
 // needed are the privileges on their table that a relay uses.
 func (w *terms) needed() []string {
 	list := []string{"SELECT"}
-	if !w.deletes || w.setFailed()+w.setPending()+w.setDiscarded() != "" {
+	if !w.deletes || w.m.canClaim() || w.setFailed()+w.setPending()+w.setDiscarded() != "" {
 		list = append(list, "UPDATE")
 	}
 	if w.deletes {
@@ -408,16 +414,19 @@ func (w *terms) tokens() map[string]string {
 	}
 	ascends := w.m.CreatedAt != "" && w.column(w.m.ID).ascends
 	t := map[string]string{
-		"rows": w.rows(), "events": w.events(), "id": w.quote(w.m.ID), "id_type": w.column(w.m.ID).typ,
+		"rows": w.rows(""), "events": w.events(), "id": w.quote(w.m.ID), "id_type": w.column(w.m.ID).typ,
+		"rows_walk": w.rows(w.walkHint()), "row_order": w.rowOrder(), "id_after": w.cast(":1", w.column(w.m.ID)),
+		"id_given": w.cast("postrider_id", w.column(w.m.ID)), "id_failed": w.cast("f.event", w.column(w.m.ID)), "by_id": w.useIndex(w.t.uniqueIndexOf(w.m.ID)),
 		"pending_words": words, "pending_walk": condition, "walk_order": order, "pending_p": w.isPending("p.word"),
 		"row_is_pending": w.isPending(word) + " AND " + w.filter(), "state_of_row": w.state(word),
-		"shard_of_row": w.shard(w.given(w.m.AggregateID), w.shards), "key_of_row": w.given(w.m.AggregateID),
+		"shard_of_row": w.shard(w.given(w.m.key()), w.shards), "key_of_row": w.given(w.m.key()), "aggregate_of_row": w.given(w.m.AggregateID),
 		"type_of_row": w.given(w.m.AggregateType), "version_of_row": w.version(),
 		"their_dead": w.theirDead(), "their_discarded": w.theirDiscarded(),
 		"set_published": w.setPublished(), "set_failed": w.setFailed(), "set_pending": w.setPending(), "set_discarded": w.setDiscarded(),
 		"needed_privileges": strings.Join(needed, ", "),
-		"can_clean":         strconv.FormatBool(w.m.PublishedAt != "" || w.m.CreatedAt != ""), "ascends": strconv.FormatBool(ascends),
+		"can_clean":         strconv.FormatBool(w.m.PublishedAt != "" || w.m.CreatedAt != ""), "ascends": strconv.FormatBool(ascends), "can_claim": strconv.FormatBool(w.m.canClaim()),
 	}
+	maps.Copy(t, w.claimTokens())
 	for _, state := range []postrider.State{postrider.StatePending, postrider.StateProcessing, postrider.StateDead, postrider.StateDiscarded} {
 		t["state_"+strings.ToLower(string(state))] = w.has(state)
 	}

@@ -1,6 +1,7 @@
 package sqlstore
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"regexp"
@@ -94,9 +95,7 @@ func (m Mapping) withDefaults(table string, payload Payload) Mapping {
 	}
 	fill(&m.EventID, m.ID)
 	fill(&m.AggregateType, "'"+table+"'")
-	if m.PartitionKey != "" {
-		m.AggregateID = m.PartitionKey
-	}
+	fill(&m.AggregateID, m.PartitionKey)
 	if payload == PayloadBinary {
 		fill(&m.ContentType, "'application/octet-stream'")
 	}
@@ -104,6 +103,9 @@ func (m Mapping) withDefaults(table string, payload Payload) Mapping {
 	fill(&m.TimeZone, "UTC")
 	return m
 }
+
+// key is the term of the key.
+func (m *Mapping) key() string { return cmp.Or(m.PartitionKey, m.AggregateID) }
 
 // check finds what is wrong with a mapping by itself, all of it.
 func (m Mapping) check(deletePublished bool) error {
@@ -172,6 +174,7 @@ func (m *Mapping) fields() []field {
 		{name: "EventID", value: &m.EventID},
 		{name: "AggregateType", value: &m.AggregateType},
 		{name: "AggregateID", value: &m.AggregateID, required: true},
+		{name: "PartitionKey", value: &m.PartitionKey},
 		{name: "EventType", value: &m.EventType, required: true},
 		{name: "AggregateVersion", value: &m.AggregateVersion, isColumn: true, kinds: []string{kindInteger}},
 		{name: "Topic", value: &m.Topic},

@@ -75,7 +75,7 @@ func TestOpenRefusesMappingsThatCannotWork(t *testing.T) {
 }
 
 func TestPresetsAreComplete(t *testing.T) {
-	for _, d := range []Dialect{Postgres} {
+	for _, d := range []Dialect{Postgres, MySQL} {
 		for _, p := range Presets(d) {
 			if _, err := Open(nil, d, Config{Table: p.Table, Mapping: &p.Mapping, DeletePublished: p.DeletePublished}); err != nil || p.About == "" {
 				t.Errorf("%s, preset %s (%s): %v", d, p.Name, p.About, err)
@@ -104,6 +104,15 @@ func TestNamesOfMappedTables(t *testing.T) {
 			t.Errorf("table %s: %s, want %s", table, got, want)
 		}
 	}
+	m := complete()
+	if got, want := openTest(t, MySQL, Config{Table: `app."cap.published"`, Mapping: &m}).tokens()["theirs"], "`app`.`cap.published`"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+	for _, table := range []string{`a.b."c"`, `."c"`, `app"c"`, `"c`, `"a"."b"`} {
+		if _, err := Open(nil, MySQL, Config{Table: table, Mapping: &m}); err == nil {
+			t.Errorf("%s was taken for a name", table)
+		}
+	}
 	if _, err := Open(nil, Postgres, Config{Table: `"cap.published"`}); err == nil {
 		t.Error("a table of ours has a dot in its name")
 	}
@@ -130,7 +139,7 @@ func TestOpenLeavesTheMappingAlone(t *testing.T) {
 
 // TestEveryQueryOfAMappedTableIsFilled checks that no file leaves something open that nothing fills.
 func TestEveryQueryOfAMappedTableIsFilled(t *testing.T) {
-	for _, d := range []Dialect{Postgres} {
+	for _, d := range []Dialect{Postgres, MySQL} {
 		m := complete()
 		s := openTest(t, d, Config{Mapping: &m})
 		columns := map[string]column{}

@@ -42,7 +42,7 @@ func (w *terms) doubts(table string) (list []misfit) {
 			quoted = append(quoted, w.quote(c))
 		}
 		doubt("no index leads to the events that wait, in their order; every read goes through more rows than it returns",
-			"run: CREATE "+w.createIndex()+" ON "+w.table+" ("+strings.Join(quoted, ", ")+")")
+			"run: CREATE "+w.createIndex("postrider_waiting")+" ON "+w.table+" ("+strings.Join(quoted, ", ")+")")
 	}
 	if w.column(order).nullable {
 		doubt(fmt.Sprintf("the column %s, which gives the outbox order, can be NULL; an event without it has no place in the order", order),
@@ -53,7 +53,7 @@ func (w *terms) doubts(table string) (list []misfit) {
 			"name the column of the outbox order")
 	}
 	for _, name := range []string{w.m.NextAttemptAt, w.m.CreatedAt, w.m.PublishedAt, w.m.ProcessingUntil} {
-		if c := w.column(name); c.kind == kindTime && !c.fractions {
+		if c := w.column(name); c.kind == kindTime && c.fractions == 0 {
 			list = append(list, misfit{fmt.Sprintf("column %s of %s", name, table), "holds no fractions of a second, so that what depends on it is up to a second off",
 				"nothing is lost by it; a type with fractions would be exact"})
 		}

@@ -25,7 +25,7 @@ var MySQL = Dialect{
 	mark:       ":",
 	positional: true,
 	words: map[string]string{
-		"exact":     "COLLATE /*!80019 utf8mb4_0900_bin */ /*M!100600 utf8mb4_nopad_bin */",
+		"exact":     mysqlExact,
 		"invisible": "/*!80023 INVISIBLE */ /*M!100600 INVISIBLE */",
 	},
 	payload: map[Payload]payloadColumn{
@@ -41,8 +41,12 @@ var MySQL = Dialect{
 	isolation:   sql.LevelReadCommitted,
 	beforeWrite: "SET TRANSACTION ISOLATION LEVEL READ COMMITTED",
 	stepwise:    true,
+	phrases:     func(string) phrases { return mysqlPhrases{} },
 	classify:    classifyMySQL,
 }
+
+// mysqlExact is the collation that compares texts by their exact characters.
+const mysqlExact = "COLLATE /*!80019 utf8mb4_0900_bin */ /*M!100600 utf8mb4_nopad_bin */"
 
 // mysqlJSON lets pass what is JSON but more than the servers can hold: numbers with large exponents, and half of a surrogate
 // pair as an escape, whose backslash is told as "no quote", because its meaning in a literal depends on sql_mode. The

@@ -79,15 +79,13 @@ func TestMySQLBindsParametersByTheirPlace(t *testing.T) {
 	}
 }
 
-// TestMySQLHasTheQueriesOfPostgres, and takes the same parameters for each. It has no row claims.
+// TestMySQLHasTheQueriesOfPostgres, and takes the same parameters for each.
 func TestMySQLHasTheQueriesOfPostgres(t *testing.T) {
 	postgres, mysql := openTest(t, Postgres, Config{}).queries, openTest(t, MySQL, Config{}).queries
 	for _, own := range []string{"heads", "read_shard", "lock", "unlock"} {
 		delete(mysql, own)
 	}
-	maps.DeleteFunc(postgres, func(name string, _ query) bool {
-		return name == "floors" || strings.HasPrefix(name, "claim_") && name != "claim_expired"
-	})
+	delete(postgres, "floors")
 	if have, want := slices.Sorted(maps.Keys(mysql)), slices.Sorted(maps.Keys(postgres)); !slices.Equal(have, want) {
 		t.Errorf("have %v, want %v", have, want)
 	}

@@ -27,8 +27,8 @@ const (
 type Config struct {
 	// Table is the outbox table, "name" or, where the database has schemas, "schema.name", in the spelling that
 	// the database stores: it is quoted as it stands. Default "outbox_events". The side tables stand in the same
-	// schema; see the package documentation for their names. With a Mapping, a name that has a dot in itself is written in
-	// double quotes.
+	// schema; see the package documentation for their names. With a Mapping, a name that has a dot in itself stands in
+	// double quotes, the schema without them.
 	Table string
 
 	// Shards is the number of hash slots of keys that Init lays the table out for, 1 to 32767. Default 64. A
@@ -116,8 +116,8 @@ func newNames(d Dialect, table string, mapped bool) (names, error) {
 	if !qualified {
 		schema, name = "", table
 	}
-	if inner, ok := quotedName(table); ok && mapped {
-		return names{table: inner, side: sideName(strings.ReplaceAll(inner, ".", "_"))}, nil
+	if before, inner, ok := quotedName(table); ok && mapped && (before == "" || d.schemas) {
+		return names{schema: before, table: inner, sideSchema: before, side: sideName(strings.ReplaceAll(inner, ".", "_"))}, nil
 	}
 	switch {
 	case strings.ContainsAny(table, "\x00\r\n\"'`;{}") || name == "" || strings.Contains(name, ".") || qualified && schema == "":
@@ -130,11 +130,12 @@ func newNames(d Dialect, table string, mapped bool) (names, error) {
 	return names{schema: schema, table: name, sideSchema: schema, side: sideName(name)}, nil
 }
 
-// quotedName is the name that stands in double quotes.
-func quotedName(table string) (name string, ok bool) {
-	inner, begins := strings.CutPrefix(table, `"`)
+// quotedName is the name that stands in double quotes, and the schema before it.
+func quotedName(table string) (schema, name string, ok bool) {
+	schema, inner, begins := strings.Cut(table, `"`)
 	inner, ends := strings.CutSuffix(inner, `"`)
-	return inner, begins && ends && isName(inner)
+	schema, qualified := strings.CutSuffix(schema, ".")
+	return schema, inner, begins && ends && isName(inner) && qualified == isName(schema) && !strings.Contains(schema, ".")
 }
 
 // sideName is what the names of the side tables begin with. Only that of a mapped table may be too long.

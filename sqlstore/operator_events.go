@@ -87,13 +87,16 @@ func scanRow(rows *sql.Rows, more ...any) (operator.Row, error) {
 	return r, nil
 }
 
-// moment scans a time that a statement returned as RFC 3339 text.
+// moment scans a time that a statement returned as RFC 3339 text. NULL becomes the zero time.
 type moment time.Time
 
 // Scan implements sql.Scanner.
 func (m *moment) Scan(value any) error {
 	var text string
 	switch value := value.(type) {
+	case nil: // infinity is no moment
+		*m = moment{}
+		return nil
 	case string:
 		text = value
 	case []byte:

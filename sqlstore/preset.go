@@ -103,7 +103,7 @@ func eventuateTram(d Dialect) Preset {
 		Mapping: Mapping{
 			ID: "id", AggregateType: "headers->event-aggregate-type, destination", AggregateID: "headers->PARTITION_ID, id",
 			EventType: "headers->event-type, headers->command_type, headers->reply_type, 'message'", Topic: "destination",
-			Payload: `(CONCAT('{"payload":', JSON_QUOTE(payload), ',"headers":', headers, '}'))`, Headers: "headers",
+			Payload: `(CONCAT('{"payload":', JSON_QUOTE(CONVERT(payload USING utf8mb4)), ',"headers":', CONVERT(headers USING utf8mb4), '}'))`, Headers: "headers",
 			Status: "published", CreatedAt: "creation_time",
 			Words: Words{Pending: []string{"0"}, Published: "1"},
 		},

@@ -19,6 +19,14 @@ import (
 // Only the last one returns rows.
 type query []string
 
+// with fills what stays open until a call.
+func (q query) with(token, text string) (filled query) {
+	for _, statement := range q {
+		filled = append(filled, strings.ReplaceAll(statement, token, text))
+	}
+	return filled
+}
+
 // tokens are what the .sql files leave open.
 func (s *Store) tokens() map[string]string {
 	n := s.names
@@ -42,8 +50,8 @@ func (s *Store) tokens() map[string]string {
 		t["index_"+index] = s.dialect.quoteName(n.table + "_" + index)
 	}
 	t["dropped_failed"] = s.dialect.quoteName(n.schema, n.table+"_failed")
-	for _, later := range []string{"picked", "proven", "parts", "place", "shard", "flight"} {
-		t[later] = "{" + later + "}" // is filled with each call; see locked.go and read_parts.go
+	for _, later := range []string{"picked", "proven", "parts", "place", "shard", "flight", "picked_set", "wanted", "heads", "look", "waiting_turn"} {
+		t[later] = "{" + later + "}" // is filled with each call; see locked.go, read_parts.go, claims_read.go and mapping_read.go
 	}
 	maps.Copy(t, s.dialect.words)
 	t["index_attempts_event"] = s.dialect.quoteName(n.side + "_attempts_event")
@@ -178,10 +186,7 @@ func (s *Store) runFiltered(ctx context.Context, op, name, condition string, rea
 	if err != nil {
 		return err
 	}
-	var q query
-	for _, statement := range open {
-		q = append(q, strings.ReplaceAll(statement, "{filter}", condition))
-	}
+	q := open.with("{filter}", condition)
 	return s.repeat(ctx, op, func() error { return s.runOnce(ctx, q, read, args) })
 }
 

@@ -21,7 +21,7 @@ func (s *Store) readQuery(ctx context.Context, op string, req relay.ReadRequest)
 		return whole, nil
 	}
 	var heads []int
-	if err := s.run(ctx, op, "heads", into(&heads, scanValue[int])); err != nil {
+	if err := s.run(ctx, op, "heads", into(&heads, scanValue[int]), toJSON(req.Shards)); err != nil {
 		return nil, err
 	}
 	flight := s.flight.byShard(req.InFlight)

@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -23,7 +24,7 @@ type settlement struct {
 }
 
 // Settle implements relay.Store. Published events are written by one statement and failed ones by another; when
-// the second fails, the ids that the first wrote come back with the error.
+// one of them fails, the ids that the other wrote come back with the error.
 func (s *Store) Settle(ctx context.Context, m relay.Member, settlements []relay.Settlement) ([]string, error) {
 	const op = "settle"
 	ids, err := s.ids(ctx, op)
@@ -46,21 +47,29 @@ func (s *Store) Settle(ctx context.Context, m relay.Member, settlements []relay.
 	if s.config.DeletePublished {
 		publish = "settle_deleted"
 	}
-	settled, err := s.settle(ctx, op, publish, m, published)
-	if err != nil {
-		return nil, err
-	}
-	more, err := s.settleFailed(ctx, op, m, failed)
-	return append(settled, more...), err
+	settled, publishErr := s.settle(ctx, op, publish, m, published)
+	more, failErr := s.settleFailed(ctx, op, m, failed)
+	return append(settled, more...), errors.Join(publishErr, failErr)
 }
 
+// settle writes rows by one statement. When others keep some of the rows locked, the rest is written nevertheless: the
+// rows are halved until those remain. The ids that were written come back, with an error when some were not.
 func (s *Store) settle(ctx context.Context, op, name string, m relay.Member, rows []settlement) (ids []string, err error) {
 	if len(rows) == 0 {
 		return nil, nil
 	}
 	slices.SortStableFunc(rows, func(a, b settlement) int { return a.Shard - b.Shard }) // the order in which everyone locks
 	err = s.run(ctx, op, name, into(&ids, scanValue[string]), m.Name, m.ID, toJSON(rows))
-	return ids, err
+	if err == nil {
+		return ids, nil
+	}
+	if !errors.Is(s.cause(err), errBusy) || len(rows) == 1 {
+		return nil, err
+	}
+	half := len(rows) / 2
+	first, firstErr := s.settle(ctx, op, name, m, rows[:half])
+	second, secondErr := s.settle(ctx, op, name, m, rows[half:])
+	return append(first, second...), errors.Join(firstErr, secondErr)
 }
 
 func newSettlement(ids ids, one relay.Settlement) (settlement, error) {

@@ -85,6 +85,10 @@ var needs = map[string][]Feature{
 	"A stale settle lets no version leave":                                            {Columns},
 	"A held event is the oldest that waits":                                           {Columns},
 	"Status describes the outbox and its relays":                                      {Age},
+	"Read claims what it returns":                                                     {Columns},
+	"Read leaves a scheduled event until it is due":                                   {Schedule},
+	"Settle writes each outcome under its claim":                                      {Columns},
+	"Settle records the versions that left":                                           {Columns},
 }
 
 // Tx is a producer's transaction, by the SQL that the documentation gives to producers. Its methods end the test when

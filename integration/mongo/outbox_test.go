@@ -62,10 +62,10 @@ type stage struct {
 	outbox *mongo.Outbox
 }
 
-func newStage(t *testing.T, config mongo.Config) *stage {
+func newStage(t *testing.T, config mongo.Config, opts ...*options.ClientOptions) *stage {
 	t.Helper()
 	s := &stage{}
-	s.client = connect(t, s.monitor())
+	s.client = connect(t, append(opts, s.monitor())...)
 	s.db = newDatabase(t, s.client)
 	s.store = open(t, s.db, mongo.StoreConfig{Shards: shards})
 	var err error

@@ -15,23 +15,37 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/mongo"
+	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/storetest"
 )
 
 const shards = 4
 
 func TestStore(t *testing.T) {
+	t.Parallel()
 	client := connect(t)
-	storetest.Run(t, func(t *testing.T) storetest.Harness {
-		db := newDatabase(t, client)
-		store := open(t, db, mongo.StoreConfig{Shards: shards})
-		outbox, err := mongo.New(db.Collection("outbox_events"), mongo.Config{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		p := &producers{outbox: outbox, events: db.Collection("outbox_events"), transactions: hasTransactions(t, client)}
-		return storetest.Harness{Store: store, Operator: store, Shards: shards, Init: store.Init, Begin: p.begin}
-	})
+	storetest.Run(t, func(t *testing.T) storetest.Harness { return newHarness(t, client) })
+}
+
+func TestClaims(t *testing.T) {
+	t.Parallel()
+	client := connect(t)
+	storetest.RunClaims(t, func(t *testing.T) storetest.Harness { return newHarness(t, client) })
+}
+
+func newHarness(t *testing.T, client *driver.Client) storetest.Harness {
+	t.Helper()
+	db := newDatabase(t, client)
+	store := open(t, db, mongo.StoreConfig{Shards: shards})
+	outbox, err := mongo.New(db.Collection("outbox_events"), mongo.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &producers{outbox: outbox, events: db.Collection("outbox_events"), transactions: hasTransactions(t, client)}
+	return storetest.Harness{
+		Store: store, Operator: store, Shards: shards, Init: store.Init, Begin: p.begin,
+		Claims: func() relay.Store { return store.RowClaims() },
+	}
 }
 
 // connect connects to the server of POSTRIDER_TEST_MONGODB.

@@ -133,7 +133,7 @@ var presets = []preset{
 			return []any{e.id, "order", 7, "OrderPlaced", e.payload, s.topic, e.key, "PENDING", s.now(), s.now()}
 		},
 		message: func(s *stage, e event) message {
-			return message{map[string]string{"X-Event-Type": "OrderPlaced", "X-Aggregate-Type": "order"}, e.payload}
+			return message{map[string]string{"X-Event-Type": "OrderPlaced", "X-Aggregate-Type": "order", "X-Aggregate-Id": "7"}, e.payload}
 		},
 		waiting: "status <> 'PUBLISHED'",
 	},

@@ -93,7 +93,11 @@ func (s *stage) makeDatabase(t *testing.T) {
 	}
 	name := "presets_" + strings.ToLower(rand.Text())
 	admin := s.server.open(t, address)
-	if _, err := admin.Exec("CREATE DATABASE " + name); err != nil {
+	create := "CREATE DATABASE " + name
+	if !s.server.isPostgres() {
+		create += " CHARACTER SET utf8mb4"
+	}
+	if _, err := admin.Exec(create); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {

@@ -82,7 +82,7 @@ func TestARenewalDuringAReadCoversItsClaims(t *testing.T) {
 
 // TestAClaimWhoseAnswerWasLostIsGivenBackByTheNextRead cuts a read off after the server has its claims.
 func TestAClaimWhoseAnswerWasLostIsGivenBackByTheNextRead(t *testing.T) {
-	eachDatabase(t, func(t *testing.T, d database) {
+	everyDatabase(t, func(t *testing.T, d database) {
 		s := d.store(t, sqlstore.Config{})
 		d.addMany(t, 2)
 		deaf, err := sqlstore.Open(openDeaf(t, d), d.dialect, sqlstore.Config{Table: d.table, Shards: shards})
@@ -112,22 +112,23 @@ func TestAClaimWhoseAnswerWasLostIsGivenBackByTheNextRead(t *testing.T) {
 
 // TestClaimersPassOverWhatIsLocked shows that nobody waits for a claimer that halted in the middle.
 func TestClaimersPassOverWhatIsLocked(t *testing.T) {
-	d := newPostgres(t, "POSTRIDER_TEST_POSTGRES")
-	s := d.store(t, sqlstore.Config{})
-	d.addMany(t, 3)
-	inTheWay := begin(t, d)
-	lock(t, inTheWay, "SELECT FROM "+d.table+" WHERE id = 2 FOR UPDATE")
-	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
-	defer cancel()
-	events, err := rowClaimer(t, s, "a", time.Hour).Read(ctx, everything(3))
-	if err != nil || len(events) != 2 || events[0].ID == "2" || events[1].ID == "2" {
-		t.Errorf("claimed %d events, %v; want all but the one that is locked", len(events), err)
-	}
-	inTheWay.Rollback(t)
+	everyServer(t, func(t *testing.T, d database) {
+		s := d.store(t, sqlstore.Config{})
+		d.addMany(t, 3)
+		inTheWay := begin(t, d)
+		lock(t, inTheWay, "SELECT id FROM "+d.table+" WHERE id = 2 FOR UPDATE")
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		defer cancel()
+		events, err := rowClaimer(t, s, "a", time.Hour).Read(ctx, everything(3))
+		if err != nil || len(events) != 2 || events[0].ID == "2" || events[1].ID == "2" {
+			t.Errorf("claimed %d events, %v; want all but the one that is locked", len(events), err)
+		}
+		inTheWay.Rollback(t)
+	})
 }
 
 func TestDeletePublishedDeletesUnderAClaim(t *testing.T) {
-	eachDatabase(t, func(t *testing.T, d database) {
+	everyDatabase(t, func(t *testing.T, d database) {
 		s := d.store(t, sqlstore.Config{DeletePublished: true})
 		d.addMany(t, 1)
 		claimed := func(r *sqlstore.RowClaims) []relay.Event {

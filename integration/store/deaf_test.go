@@ -7,6 +7,8 @@ import (
 	"errors"
 	"sync/atomic"
 	"testing"
+
+	"github.com/postrider/postrider/sqlstore"
 )
 
 // deafness makes every commit on a deaf connection lose its answer: it is done, and looks failed.
@@ -17,6 +19,9 @@ var errDeaf = errors.New("the answer to the commit was lost")
 // openDeaf opens the database through its own driver, with connections that can lose the answer to a commit.
 func openDeaf(t *testing.T, d database) *sql.DB {
 	t.Helper()
+	if d.dialect.String() == sqlstore.MySQL.String() {
+		d.dsn = mysqlDSN(t, d.dsn)
+	}
 	db := sql.OpenDB(deafConnector{d})
 	t.Cleanup(func() { db.Close() })
 	return db

@@ -462,10 +462,10 @@ func TestWhatTheirWorkersAreAtWorkOnIsLeftToThem(t *testing.T) {
 	}
 }
 
-func TestRowsOfAMappedTableCannotBeClaimedOneByOne(t *testing.T) {
+func TestRowsOfATableWithoutColumnsForClaimsCannotBeClaimedOneByOne(t *testing.T) {
 	m := plain(t, number)
 	_, err := m.init(t).RowClaims().Renew(t.Context(), relay.Heartbeat{Member: relay.Member{Name: "main", ID: "a", Shards: shards}}, nil)
-	if !errors.Is(err, relay.ErrSchema) || !strings.Contains(err.Error(), "use claim: shard") {
+	if !errors.Is(err, relay.ErrSchema) || !strings.Contains(err.Error(), "no columns for claims (map ClaimToken, ProcessingUntil and Words.Processing, or use claim: shard)") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -21,7 +21,11 @@ func preset(t testing.TB, d database, name, file, table string) mapped {
 		t.Fatalf("there is no preset %s", name)
 	}
 	d = d.named(table)
-	d.create(t, file)
+	d.create(t, "testdata/tables/"+file)
+	return mapByPreset(d, p)
+}
+
+func mapByPreset(d database, p sqlstore.Preset) mapped {
 	return mapped{database: d, mapping: p.Mapping, config: sqlstore.Config{DeletePublished: p.DeletePublished}}
 }
 
@@ -156,7 +160,7 @@ func (m mapped) live(t *testing.T, n int) relay.Event {
 // want compares an event with what it should be, apart from its shard and age.
 func want(t *testing.T, got, want relay.Event) {
 	t.Helper()
-	if got.ID != want.ID || got.EventID != want.EventID || got.AggregateType != want.AggregateType || got.AggregateID != want.AggregateID ||
+	if got.ID != want.ID || got.EventID != want.EventID || got.AggregateType != want.AggregateType || got.AggregateID != want.AggregateID || got.PartitionKey != want.PartitionKey ||
 		got.EventType != want.EventType || got.Topic != want.Topic || got.ContentType != want.ContentType ||
 		string(got.Payload) != string(want.Payload) || got.Malformed != nil || len(got.Headers) != 0 || got.AggregateVersion != nil {
 		t.Errorf("read %+v, payload %s, want %+v", got, got.Payload, want)

@@ -39,6 +39,11 @@ func newMySQL(t testing.TB, server string) database {
 	if address == "" {
 		t.Fatalf("%s is not set: scripts/services starts the servers", server)
 	}
+	return newMySQLAt(t, address)
+}
+
+func newMySQLAt(t testing.TB, address string) database {
+	t.Helper()
 	name := fmt.Sprintf("test_%x", rand.Uint64())
 	executeAt(t, address, "CREATE DATABASE "+name)
 	t.Cleanup(func() { executeAt(t, address, "DROP DATABASE "+name) })

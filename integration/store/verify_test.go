@@ -13,15 +13,15 @@ import (
 
 // everyDatabase runs a test on every database.
 func everyDatabase(t *testing.T, test func(t *testing.T, d database)) {
-	eachDatabase(t, test)
-	eachMySQL(t, test)
+	everyServer(t, test)
+	t.Run("sqlite", func(t *testing.T) { test(t, newSQLite(t)) })
 }
 
-// eachDatabase is everyDatabase without MySQL and MariaDB.
-func eachDatabase(t *testing.T, test func(t *testing.T, d database)) {
+// everyServer is everyDatabase without SQLite, which locks no rows.
+func everyServer(t *testing.T, test func(t *testing.T, d database)) {
 	t.Run("postgres", func(t *testing.T) { test(t, newPostgres(t, "POSTRIDER_TEST_POSTGRES")) })
 	t.Run("postgres18", func(t *testing.T) { test(t, newPostgres(t, "POSTRIDER_TEST_POSTGRES18")) })
-	t.Run("sqlite", func(t *testing.T) { test(t, newSQLite(t)) })
+	eachMySQL(t, test)
 }
 
 func TestVerifyFindsNothingWrongWithFreshTables(t *testing.T) {

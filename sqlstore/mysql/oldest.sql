@@ -27,7 +27,7 @@ WITH numbers AS (
   (SELECT id FROM {events} FORCE INDEX ({index_processing}) WHERE processing_due IS NOT NULL ORDER BY processing_due, id LIMIT 10000)
 ), ranked AS (
   SELECT e.shard, e.created_at, e.aggregate_id, e.event_id, e.last_error,
-         row_number() OVER (PARTITION BY e.shard ORDER BY e.created_at, e.id) AS place
+         row_number() OVER (PARTITION BY e.shard ORDER BY e.created_at, coalesce(e.last_error, '') = '', e.id) AS place
   FROM heads STRAIGHT_JOIN {events} e FORCE INDEX (PRIMARY) ON e.id = heads.id
 )
 SELECT shard, timestampdiff(MICROSECOND, created_at, utc_timestamp(6)) / 1000000, aggregate_id, event_id, coalesce(last_error, '')

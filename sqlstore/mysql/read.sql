@@ -10,7 +10,7 @@ SELECT e.id, e.event_id, e.shard, e.aggregate_type, e.aggregate_id, e.event_type
        e.payload, e.content_type, e.headers, e.retry_count,
        timestampdiff(MICROSECOND, e.created_at, utc_timestamp(6)) / 1000000,
        CASE
-         WHEN e.aggregate_version IS NULL THEN NULL
+         WHEN coalesce(e.aggregate_version, 1) <= 1 THEN NULL
          WHEN e.aggregate_version - 1 <= left_version.version THEN NULL
          -- It waits earlier in the outbox, or nothing of the aggregate has left and nothing lower waits.
          WHEN EXISTS (

@@ -11,8 +11,8 @@ WITH skip AS (
   SELECT value AS aggregate_id FROM json_array_elements_text($3::text::json)
 )
 SELECT e.id, e.event_id, e.shard, e.aggregate_type, e.aggregate_id, e.event_type, e.aggregate_version, e.topic,
-       e.payload, e.content_type, e.headers, e.retry_count, extract(epoch FROM now() - e.created_at)::float8, NULL::bigint,
-       coalesce(e.claim_token::text, '')
+       e.payload, e.content_type, e.headers, e.retry_count, CASE WHEN isfinite(e.created_at) THEN extract(epoch FROM now() - e.created_at) ELSE 0 END::float8, NULL::bigint,
+       CASE WHEN e.status = 'PROCESSING' THEN coalesce(e.claim_token::text, '') ELSE '' END
 FROM (
   -- Each part follows one index from its lowest entry, and is only begun when those before it have not filled the limit.
   SELECT * FROM (

@@ -1,6 +1,6 @@
 -- $1 number of shards. Returns, for each shard in which something is due or has failed, the oldest such event: the
 -- oldest of the first in outbox order, the first that fell due, the first that failed, and those that are claimed.
-SELECT DISTINCT ON (head.shard) head.shard, extract(epoch FROM now() - head.created_at)::float8, head.aggregate_id,
+SELECT DISTINCT ON (head.shard) head.shard, CASE WHEN isfinite(head.created_at) THEN extract(epoch FROM now() - head.created_at) ELSE 0 END::float8, head.aggregate_id,
        head.event_id, coalesce(head.last_error, '')
 FROM (
   SELECT pending.*
@@ -39,4 +39,4 @@ FROM (
     LIMIT 10000
   )
 ) head
-ORDER BY head.shard, head.created_at;
+ORDER BY head.shard, head.created_at, coalesce(head.last_error, '') = '';

@@ -17,7 +17,7 @@ WITH failed AS (
 SELECT e.id, e.event_id, e.shard, e.aggregate_type, e.aggregate_id, e.event_type, e.aggregate_version, e.topic,
        e.payload, e.content_type, e.headers, e.retry_count, e.age,
        CASE
-         WHEN e.aggregate_version IS NULL THEN NULL
+         WHEN coalesce(e.aggregate_version, 1) <= 1 THEN NULL
          WHEN e.aggregate_version - 1 <= left_version.version THEN NULL
          -- It waits earlier in the outbox, or nothing of the aggregate has left and nothing lower waits.
          WHEN EXISTS (
@@ -37,7 +37,7 @@ CROSS JOIN LATERAL (
   -- The two halves are disjoint, and each follows one index from its lowest entry. OFFSET 0 keeps the check for a
   -- failed event of the same key an index probe for each row; as a join it could be planned with a sort.
   (
-    SELECT e.*, extract(epoch FROM now() - e.created_at)::float8 AS age
+    SELECT e.*, CASE WHEN isfinite(e.created_at) THEN extract(epoch FROM now() - e.created_at) ELSE 0 END::float8 AS age
     FROM {events} e
     WHERE e.shard = owned.shard AND e.id >= owned.floor AND e.status = 'PENDING' AND e.next_attempt_at <= e.created_at
       AND e.next_attempt_at <= now()
@@ -55,7 +55,7 @@ CROSS JOIN LATERAL (
   )
   UNION ALL
   (
-    SELECT e.*, extract(epoch FROM now() - e.created_at)::float8 AS age
+    SELECT e.*, CASE WHEN isfinite(e.created_at) THEN extract(epoch FROM now() - e.created_at) ELSE 0 END::float8 AS age
     FROM {events} e
     WHERE e.shard = owned.shard AND e.status = 'PENDING' AND e.next_attempt_at > e.created_at
       AND e.next_attempt_at <= now()

@@ -1,6 +1,10 @@
 -- Like settle_published.sql, for outboxes that do not keep published events.
-WITH settled AS (
-  SELECT * FROM json_to_recordset($3::text::json) AS settled(id bigint, shard smallint, epoch bigint)
+WITH patience AS (
+  -- A row that somebody else keeps locked must not hold up the others; see Store.settle.
+  SELECT set_config('lock_timeout', '100ms', true)
+), settled AS (
+  SELECT settled.*
+  FROM patience, json_to_recordset($3::text::json) AS settled(id bigint, shard smallint, epoch bigint)
 ), proven AS (
   SELECT l.shard, l.epoch
   FROM {shards} l

@@ -1,7 +1,10 @@
 -- $1 relay name, $2 member id, $3 settlements as JSON. Returns the ids that were written.
-WITH settled AS (
-  SELECT * FROM json_to_recordset($3::text::json)
-    AS settled(id bigint, shard smallint, epoch bigint, state text, retry_count int, retry_after float8, error text, held boolean)
+WITH patience AS (
+  -- A row that somebody else keeps locked must not hold up the others; see Store.settle.
+  SELECT set_config('lock_timeout', '100ms', true)
+), settled AS (
+  SELECT settled.*
+  FROM patience, json_to_recordset($3::text::json) AS settled(id bigint, shard smallint, epoch bigint, state text, retry_count int, retry_after float8, error text, held boolean)
 ), proven AS (
   SELECT l.shard, l.epoch
   FROM {shards} l

@@ -2,7 +2,7 @@
 -- Returns events that can be claimed as read.sql does, each with the token of the claim that ran out.
 SELECT e.id, e.event_id, e.shard, e.aggregate_type, e.aggregate_id, e.event_type, e.aggregate_version, e.topic,
        e.payload, e.content_type, e.headers, e.retry_count, (julianday('now') - julianday(e.created_at)) * 86400.0, NULL,
-       coalesce(e.claim_token, '')
+       CASE WHEN e.status = 'PROCESSING' THEN coalesce(e.claim_token, '') ELSE '' END
 FROM (
   -- Each part follows one index from its lowest entry.
   SELECT id FROM (

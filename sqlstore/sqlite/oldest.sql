@@ -27,7 +27,7 @@ WITH RECURSIVE numbers(shard) AS (
   UNION
   SELECT id FROM (SELECT e.id FROM {events} e WHERE e.status = 'PROCESSING' ORDER BY e.processing_until, e.id LIMIT 10000)
 ), ranked AS (
-  SELECT e.*, row_number() OVER (PARTITION BY e.shard ORDER BY e.created_at, e.id) AS place
+  SELECT e.*, row_number() OVER (PARTITION BY e.shard ORDER BY e.created_at, coalesce(e.last_error, '') = '', e.id) AS place
   FROM {events} e
   WHERE e.id IN (SELECT id FROM heads)
 )

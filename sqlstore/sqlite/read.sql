@@ -5,7 +5,7 @@ SELECT e.id, e.event_id, e.shard, e.aggregate_type, e.aggregate_id, e.event_type
        e.payload, e.content_type, e.headers, e.retry_count,
        (julianday('now') - julianday(e.created_at)) * 86400.0,
        CASE
-         WHEN e.aggregate_version IS NULL THEN NULL
+         WHEN coalesce(e.aggregate_version, 1) <= 1 THEN NULL
          WHEN e.aggregate_version - 1 <= left_version.version THEN NULL
          -- It waits earlier in the outbox, or nothing of the aggregate has left and nothing lower waits.
          WHEN EXISTS (

@@ -32,15 +32,34 @@ type Server struct {
 // test.
 func Launch(t *testing.T, name string, environment ...string) *Server {
 	t.Helper()
-	s := &Server{name: name, dir: t.TempDir(), port: FreePort(t), environment: environment}
+	s := &Server{name: name, dir: folder(t, name), port: FreePort(t), environment: environment}
 	s.Start(t)
 	t.Cleanup(func() {
 		if s.pid != 0 {
 			s.Resume(t)
-			s.Stop(t, syscall.SIGINT)
+			services(t, nil, "stop", s.name, s.dir)
 		}
 	})
 	return s
+}
+
+// folder is one that the server can have its data in.
+func folder(t *testing.T, name string) string {
+	t.Helper()
+	home := strings.TrimSpace(services(t, nil, "home", name))
+	if home == "" {
+		return t.TempDir()
+	}
+	dir, err := os.MkdirTemp(home, "test")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	return dir
 }
 
 // Port is the one at which it serves.
@@ -52,22 +71,31 @@ func (s *Server) File(name string) string { return filepath.Join(s.dir, name) }
 // Start starts it again on the same data and port, and waits until it serves.
 func (s *Server) Start(t *testing.T) {
 	t.Helper()
-	command := exec.Command(script(), "launch", s.name, s.dir, strconv.Itoa(s.port))
-	command.Env = append(os.Environ(), s.environment...)
-	var stderr bytes.Buffer
-	command.Stderr = &stderr
-	output, err := command.Output()
-	if err != nil {
-		t.Fatalf("launch %s: %v\n%s", s.name, err, stderr.String())
-	}
-	lines := strings.Fields(string(output))
+	output := services(t, s.environment, "launch", s.name, s.dir, strconv.Itoa(s.port))
+	lines := strings.Fields(output)
+	var err error
 	if s.pid, err = strconv.Atoi(lines[len(lines)-1]); err != nil {
 		t.Fatalf("launch %s printed no pid: %q", s.name, output)
 	}
 }
 
-// Stop ends it by a signal and waits until it has ended. SIGINT lets every server end in good order; SIGKILL is what
-// a crash does.
+// services runs scripts/services and returns what it prints.
+func services(t *testing.T, environment []string, arguments ...string) string {
+	t.Helper()
+	_, file, _, _ := runtime.Caller(0)
+	command := exec.Command(filepath.Join(filepath.Dir(file), "..", "..", "..", "scripts", "services"), arguments...)
+	command.Env = append(os.Environ(), environment...)
+	var stderr bytes.Buffer
+	command.Stderr = &stderr
+	output, err := command.Output()
+	if err != nil {
+		t.Fatalf("services %s: %v\n%s", strings.Join(arguments, " "), err, stderr.String())
+	}
+	return string(output)
+}
+
+// Stop ends it by a signal and waits until it has ended. SIGKILL is what a crash does; which signal ends a server in good
+// order is in scripts/servers.
 func (s *Server) Stop(t *testing.T, signal syscall.Signal) {
 	t.Helper()
 	s.signal(t, signal)
@@ -96,11 +124,6 @@ func runs(pid int) bool {
 	}
 	_, state, _ := bytes.Cut(stat, []byte(") ")) // the name before it may hold blanks
 	return len(state) > 0 && state[0] != 'Z'
-}
-
-func script() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Join(filepath.Dir(file), "..", "..", "..", "scripts", "services")
 }
 
 // FreePort returns the first of three ports of loopback that nobody listens on: Kafka takes the next two as well. It

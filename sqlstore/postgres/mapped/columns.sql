@@ -1,7 +1,7 @@
 -- Returns the columns of the side tables that are missing or have another type: table, column, type, type that it has or empty.
 WITH expected(tbl, col, type) AS (VALUES
   ('{failures}', 'event', 'text'),
-  ('{failures}', 'aggregate_id', 'text'),
+  ('{failures}', 'event_key', 'text'),
   ('{failures}', 'state', 'text'),
   ('{failures}', 'their_state', 'text'),
   ('{failures}', 'retry_count', 'integer'),

@@ -1,6 +1,6 @@
 -- $1 id to walk on from, $2 limit, $3 outcome, $4 reason, $5 who; the filter takes the rest. Returns the ids, in order.
 WITH picked AS (
-  SELECT e.id, e.ref, e.their_state, e.aggregate_id, e.retry_count, coalesce(e.last_error, '') AS last_error
+  SELECT e.id, e.ref, e.their_state, e.event_key, e.retry_count, coalesce(e.last_error, '') AS last_error
   FROM {events} e
   WHERE {state_dead} AND ($1::text = '' OR e.id > nullif($1::text, '')::{id_type}) AND {filter}
   ORDER BY e.id
@@ -12,8 +12,8 @@ WITH picked AS (
   WHERE postrider_theirs.{id} = postrider_id::{id_type} AND {state_of_row} = postrider_their_state
   RETURNING postrider_id AS ref
 ), recorded AS (
-  INSERT INTO {failures} AS f (event, aggregate_id, state, their_state, retry_count, next_attempt_at, last_error)
-  SELECT p.ref, p.aggregate_id, 'DISCARDED', '{their_discarded}', p.retry_count, now(), p.last_error
+  INSERT INTO {failures} AS f (event, event_key, state, their_state, retry_count, next_attempt_at, last_error)
+  SELECT p.ref, p.event_key, 'DISCARDED', '{their_discarded}', p.retry_count, now(), p.last_error
   FROM picked p JOIN changed USING (ref)
   ON CONFLICT (event) DO UPDATE SET state = excluded.state, their_state = excluded.their_state
 ), kept AS (

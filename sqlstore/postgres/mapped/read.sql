@@ -3,7 +3,7 @@
 SELECT set_config('jit', 'off', true), set_config('enable_seqscan', 'off', true), set_config('enable_bitmapscan', 'off', true);
 
 -- $1 shards, $2 nothing, $3 ids in flight, $4 kinds to skip, $5 keys to skip, all as JSON; $6 is applied by the caller,
--- $7 limit. Returns the events of all these shards in outbox order, their headers last.
+-- $7 limit. Returns the events of all these shards in outbox order, their headers and keys last.
 WITH failed AS (
   -- While nothing has failed, no row needs to be looked up in the side table.
   SELECT EXISTS (SELECT FROM {failures}) AS any
@@ -14,7 +14,7 @@ WITH failed AS (
 ), skip AS (
   SELECT * FROM json_to_recordset($4::text::json) AS skip(aggregate_type text, event_type text)
 ), skip_key AS (
-  SELECT value AS aggregate_id FROM json_array_elements_text($5::text::json)
+  SELECT value AS event_key FROM json_array_elements_text($5::text::json)
 ), batch AS MATERIALIZED (
   SELECT e.*
   FROM (VALUES {pending_words}) AS w(word)
@@ -27,7 +27,7 @@ WITH failed AS (
       AND e.shard IN (SELECT shard FROM owned)
       AND e.id NOT IN (SELECT id FROM flight)
       AND (e.aggregate_type, e.event_type) NOT IN (SELECT aggregate_type, event_type FROM skip)
-      AND e.aggregate_id NOT IN (SELECT aggregate_id FROM skip_key)
+      AND e.event_key NOT IN (SELECT event_key FROM skip_key)
       AND CASE
         WHEN (SELECT failed.any FROM failed) THEN coalesce((
           SELECT CASE f.state WHEN 'PENDING' THEN f.next_attempt_at ELSE 'infinity' END
@@ -41,7 +41,7 @@ WITH failed AS (
         SELECT
         FROM {failures} f
         JOIN {rows} b ON b.id = f.event::{id_type} AND b.their_state = 'PENDING'
-        WHERE f.aggregate_id = e.aggregate_id AND f.state = 'PENDING' AND f.their_state = 'PENDING'
+        WHERE f.event_key = e.event_key AND f.state = 'PENDING' AND f.their_state = 'PENDING'
           AND (b.ord, b.id) < (e.ord, e.id)
           AND (b.aggregate_type = e.aggregate_type AND b.aggregate_version > e.aggregate_version) IS NOT TRUE
         OFFSET 0
@@ -64,9 +64,9 @@ WITH failed AS (
 )
 SELECT e.ref, e.event_id, e.shard, e.aggregate_type, e.aggregate_id, e.event_type, e.aggregate_version, e.topic,
        e.payload, e.content_type, NULL,
-       coalesce(f.retry_count, 0), coalesce(extract(epoch FROM now() - e.created_at)::float8, 0),
+       coalesce(f.retry_count, 0), CASE WHEN isfinite(e.created_at) THEN extract(epoch FROM now() - e.created_at) ELSE 0 END::float8,
        CASE
-         WHEN e.aggregate_version IS NULL THEN NULL
+         WHEN coalesce(e.aggregate_version, 1) <= 1 THEN NULL
          WHEN e.aggregate_version - 1 <= v.version THEN NULL
          -- It waits earlier in the outbox, or nothing of the aggregate has left and nothing lower waits.
          WHEN EXISTS (
@@ -81,7 +81,7 @@ SELECT e.ref, e.event_id, e.shard, e.aggregate_type, e.aggregate_id, e.event_typ
          ) THEN NULL
          ELSE e.aggregate_version - 1
        END,
-       e.headers
+       e.headers, e.event_key
 FROM batch e
 LEFT JOIN {failures} f ON f.event = e.ref AND f.their_state = 'PENDING'
 LEFT JOIN {versions} v

@@ -1,6 +1,10 @@
 -- Like settle_published.sql, for outboxes that do not keep published events.
-WITH settled AS (
-  SELECT * FROM json_to_recordset($3::text::json) AS settled(id text, shard smallint, epoch bigint)
+WITH patience AS (
+  -- A row that somebody else keeps locked must not hold up the others; see Store.settle.
+  SELECT set_config('lock_timeout', '100ms', true)
+), settled AS (
+  SELECT settled.*
+  FROM patience, json_to_recordset($3::text::json) AS settled(id text, shard smallint, epoch bigint)
 ), proven AS (
   SELECT l.shard, l.epoch
   FROM {shards} l
@@ -16,7 +20,7 @@ WITH settled AS (
     AND NOT EXISTS (
       SELECT FROM {failures} f WHERE f.event = postrider_id AND f.their_state = 'PENDING' AND f.state <> 'PENDING'
     )
-  RETURNING postrider_id AS id, {type_of_row} AS aggregate_type, {key_of_row} AS aggregate_id, {version_of_row} AS aggregate_version
+  RETURNING postrider_id AS id, {type_of_row} AS aggregate_type, {aggregate_of_row} AS aggregate_id, {version_of_row} AS aggregate_version
 ), versions AS (
   INSERT INTO {versions} AS v (aggregate_type, aggregate_id, version)
   SELECT aggregate_type, aggregate_id, max(aggregate_version)

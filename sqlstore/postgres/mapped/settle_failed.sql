@@ -1,7 +1,10 @@
 -- $1 relay name, $2 member id, $3 settlements as JSON. Returns the ids that were written.
-WITH settled AS (
-  SELECT * FROM json_to_recordset($3::text::json)
-    AS settled(id text, shard smallint, epoch bigint, state text, retry_count int, retry_after float8, error text, held boolean)
+WITH patience AS (
+  -- A row that somebody else keeps locked must not hold up the others; see Store.settle.
+  SELECT set_config('lock_timeout', '100ms', true)
+), settled AS (
+  SELECT settled.*
+  FROM patience, json_to_recordset($3::text::json) AS settled(id text, shard smallint, epoch bigint, state text, retry_count int, retry_after float8, error text, held boolean)
 ), proven AS (
   SELECT l.shard, l.epoch
   FROM {shards} l
@@ -20,16 +23,17 @@ WITH settled AS (
     AND NOT EXISTS (
       SELECT FROM {failures} f WHERE f.event = postrider_id AND f.their_state = 'PENDING' AND f.state <> 'PENDING'
     )
-  RETURNING postrider_id AS id, {type_of_row} AS aggregate_type, {key_of_row} AS aggregate_id, {version_of_row} AS aggregate_version,
+  RETURNING postrider_id AS id, {type_of_row} AS aggregate_type, {aggregate_of_row} AS aggregate_id, {version_of_row} AS aggregate_version,
+            {key_of_row} AS event_key,
             postrider_state AS state, postrider_retry_count AS retry_count, postrider_retry_after AS retry_after,
             postrider_error AS error, postrider_held AS held
 ), recorded AS (
-  INSERT INTO {failures} AS f (event, aggregate_id, state, their_state, retry_count, next_attempt_at, last_error)
-  SELECT id, aggregate_id, state, CASE state WHEN 'DEAD' THEN '{their_dead}' ELSE 'PENDING' END, retry_count,
+  INSERT INTO {failures} AS f (event, event_key, state, their_state, retry_count, next_attempt_at, last_error)
+  SELECT id, event_key, state, CASE state WHEN 'DEAD' THEN '{their_dead}' ELSE 'PENDING' END, retry_count,
          now() + retry_after * interval '1 second', error
   FROM failed
   ON CONFLICT (event) DO UPDATE
-  SET aggregate_id = excluded.aggregate_id, state = excluded.state, their_state = excluded.their_state,
+  SET event_key = excluded.event_key, state = excluded.state, their_state = excluded.their_state,
       retry_count = excluded.retry_count, next_attempt_at = excluded.next_attempt_at, last_error = excluded.last_error
 ), versions AS (
   INSERT INTO {versions} AS v (aggregate_type, aggregate_id, version)

@@ -1,7 +1,10 @@
 -- Like settle_failed.sql, for tables in which nothing of it can be written.
-WITH settled AS (
-  SELECT * FROM json_to_recordset($3::text::json)
-    AS settled(id text, shard smallint, epoch bigint, state text, retry_count int, retry_after float8, error text, held boolean)
+WITH patience AS (
+  -- A row that somebody else keeps locked must not hold up the others; see Store.settle.
+  SELECT set_config('lock_timeout', '100ms', true)
+), settled AS (
+  SELECT settled.*
+  FROM patience, json_to_recordset($3::text::json) AS settled(id text, shard smallint, epoch bigint, state text, retry_count int, retry_after float8, error text, held boolean)
 ), proven AS (
   SELECT l.shard, l.epoch
   FROM {shards} l
@@ -9,7 +12,7 @@ WITH settled AS (
   ORDER BY l.shard
   FOR KEY SHARE
 ), failed AS (
-  SELECT s.id, e.aggregate_type, e.aggregate_id, e.aggregate_version, s.state, s.retry_count, s.retry_after, s.error, s.held
+  SELECT s.id, e.aggregate_type, e.aggregate_id, e.aggregate_version, e.event_key, s.state, s.retry_count, s.retry_after, s.error, s.held
   FROM settled s
   JOIN proven USING (shard, epoch)
   JOIN {rows} e ON e.id = s.id::{id_type} AND e.their_state = 'PENDING' AND e.shard = s.shard
@@ -17,12 +20,12 @@ WITH settled AS (
     SELECT FROM {failures} f WHERE f.event = s.id AND f.their_state = 'PENDING' AND f.state <> 'PENDING'
   )
 ), recorded AS (
-  INSERT INTO {failures} AS f (event, aggregate_id, state, their_state, retry_count, next_attempt_at, last_error)
-  SELECT id, aggregate_id, state, CASE state WHEN 'DEAD' THEN 'PENDING' ELSE 'PENDING' END, retry_count,
+  INSERT INTO {failures} AS f (event, event_key, state, their_state, retry_count, next_attempt_at, last_error)
+  SELECT id, event_key, state, 'PENDING', retry_count,
          now() + retry_after * interval '1 second', error
   FROM failed
   ON CONFLICT (event) DO UPDATE
-  SET aggregate_id = excluded.aggregate_id, state = excluded.state, their_state = excluded.their_state,
+  SET event_key = excluded.event_key, state = excluded.state, their_state = excluded.their_state,
       retry_count = excluded.retry_count, next_attempt_at = excluded.next_attempt_at, last_error = excluded.last_error
 ), versions AS (
   INSERT INTO {versions} AS v (aggregate_type, aggregate_id, version)

@@ -1,7 +1,11 @@
 -- $1 relay name, $2 member id, $3 settlements as JSON. Returns the ids that were written. Terms over their table stand
 -- without a qualifier, so what is joined to it has names that no table has.
-WITH settled AS (
-  SELECT * FROM json_to_recordset($3::text::json) AS settled(id text, shard smallint, epoch bigint, published_to text)
+WITH patience AS (
+  -- A row that somebody else keeps locked must not hold up the others; see Store.settle.
+  SELECT set_config('lock_timeout', '100ms', true)
+), settled AS (
+  SELECT settled.*
+  FROM patience, json_to_recordset($3::text::json) AS settled(id text, shard smallint, epoch bigint, published_to text)
 ), proven AS (
   -- The lock lasts until the outcomes are written, so nobody can take these shards in between. A renewal of the
   -- same lease does not wait for it.
@@ -21,7 +25,7 @@ WITH settled AS (
     AND NOT EXISTS (
       SELECT FROM {failures} f WHERE f.event = postrider_id AND f.their_state = 'PENDING' AND f.state <> 'PENDING'
     )
-  RETURNING postrider_id AS id, {type_of_row} AS aggregate_type, {key_of_row} AS aggregate_id, {version_of_row} AS aggregate_version
+  RETURNING postrider_id AS id, {type_of_row} AS aggregate_type, {aggregate_of_row} AS aggregate_id, {version_of_row} AS aggregate_version
 ), versions AS (
   INSERT INTO {versions} AS v (aggregate_type, aggregate_id, version)
   SELECT aggregate_type, aggregate_id, max(aggregate_version)

@@ -1,6 +1,7 @@
--- Returns the columns of their table: name, type, kind of type, whether times have a zone, whether they have fractions of a
--- second, how many characters fit (0: any number), the highest integer that fits (0: no integer), whether it may be NULL,
--- whether the database gives ascending values, and the words of an enumeration as JSON.
+-- Returns the columns of their table: name, type, kind of type, whether times have a zone, how many digits of
+-- the fractions of a second they have, how many characters fit (0: any number), the highest integer that fits (0: no integer), whether it may be NULL,
+-- whether the database gives ascending values, the words of an enumeration as JSON,
+-- character set, collation.
 SELECT a.attname,
        format_type(a.atttypid, a.atttypmod),
        CASE
@@ -14,12 +15,13 @@ SELECT a.attname,
          ELSE 'other'
        END,
        b.typname = 'timestamptz',
-       b.typname IN ('timestamp', 'timestamptz') AND m.typmod <> 0,
+       CASE WHEN b.typname NOT IN ('timestamp', 'timestamptz') THEN 0 WHEN m.typmod < 0 THEN 6 ELSE m.typmod END,
        CASE WHEN b.typname IN ('varchar', 'bpchar') AND m.typmod > 4 THEN m.typmod - 4 ELSE 0 END,
        CASE b.typname WHEN 'int2' THEN 32767 WHEN 'int4' THEN 2147483647 WHEN 'int8' THEN 9223372036854775807 ELSE 0 END,
        NOT a.attnotnull,
        a.attidentity <> '' OR coalesce(pg_get_expr(d.adbin, d.adrelid) LIKE 'nextval(%', false),
-       coalesce((SELECT json_agg(enumlabel ORDER BY enumsortorder) FROM pg_enum WHERE enumtypid = b.oid), '[]')
+       coalesce((SELECT json_agg(enumlabel ORDER BY enumsortorder) FROM pg_enum WHERE enumtypid = b.oid), '[]'),
+       '', ''
 FROM pg_attribute a
 JOIN pg_type t ON t.oid = a.atttypid
 JOIN pg_type b ON b.oid = CASE t.typtype WHEN 'd' THEN t.typbasetype ELSE t.oid END

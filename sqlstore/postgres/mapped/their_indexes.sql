@@ -1,5 +1,6 @@
--- Returns the indexes of their table that hold every row: whether it is unique, and its columns, as a JSON array in order.
-SELECT i.indisunique,
+-- Returns the indexes of their table that hold every row: its name, whether it is unique, and its columns, as a JSON array in order.
+SELECT i.indexrelid::regclass::text,
+       i.indisunique,
        json_agg(coalesce(a.attname, '') ORDER BY k.place)
 FROM pg_index i
 CROSS JOIN LATERAL unnest(i.indkey::smallint[]) WITH ORDINALITY AS k(column_number, place)

@@ -31,7 +31,7 @@ func (c *command) printTrace(f foundEvent) error {
 	case r.PublishedAt != nil:
 		t.row(human.UTC(*r.PublishedAt), "published", r.PublishedTo)
 	case r.Status == postrider.StatePending:
-		t.row(human.UTC(r.NextAttemptAt), "due", "PENDING, "+strconv.Itoa(r.RetryCount)+" attempts failed")
+		t.row(human.UTC(r.NextAttemptAt), "due", pendingDetails(r.RetryCount, r.LastError))
 	default:
 		t.row("", "is "+string(r.Status), r.LastError)
 	}
@@ -39,4 +39,13 @@ func (c *command) printTrace(f foundEvent) error {
 		t.row(human.UTC(receipt.At), "applied", "by consumer "+receipt.Consumer)
 	}
 	return t.flush()
+}
+
+// pendingDetails tells why an event has not left yet, as far as its row does.
+func pendingDetails(retryCount int, lastError string) string {
+	text := "PENDING, " + strconv.Itoa(retryCount) + " attempts failed"
+	if lastError != "" {
+		text += ": " + lastError
+	}
+	return text
 }

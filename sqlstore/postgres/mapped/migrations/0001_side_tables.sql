@@ -1,7 +1,7 @@
 -- What failed. A row holds while theirs is in the state their_state.
 CREATE TABLE {failures} (
   event           text        PRIMARY KEY,
-  aggregate_id    text        NOT NULL,
+  event_key       text        NOT NULL,
   state           text        NOT NULL CHECK (state IN ('PENDING', 'DEAD', 'DISCARDED')),
   their_state     text        NOT NULL,
   retry_count     integer     NOT NULL CHECK (retry_count >= 0),
@@ -10,7 +10,7 @@ CREATE TABLE {failures} (
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
 
 -- The failed events that the later ones of their key wait for.
-CREATE INDEX {index_failures_blocking} ON {failures} (aggregate_id) WHERE state = 'PENDING';
+CREATE INDEX {index_failures_blocking} ON {failures} (event_key) WHERE state = 'PENDING';
 
 CREATE INDEX {index_failures_state} ON {failures} (state, event);
 
@@ -57,8 +57,8 @@ CREATE TABLE {versions} (
   PRIMARY KEY (aggregate_type, aggregate_id)
 ) WITH (fillfactor = 70);
 
--- text as JSON, or NULL when it is none: a row that cannot be read must not keep the others from being read.
-CREATE FUNCTION {json}(text) RETURNS json LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS
-$$ BEGIN RETURN $1::json; EXCEPTION WHEN OTHERS THEN RETURN NULL; END $$;
+-- A member of JSON text, or NULL when it cannot be read: such a row must not keep the others from being read.
+CREATE FUNCTION {json}(document text, path text[], as_json boolean) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS
+$$ BEGIN RETURN CASE WHEN as_json THEN (document::json #> path)::text ELSE document::json #>> path END; EXCEPTION WHEN OTHERS THEN RETURN NULL; END $$;
 
 INSERT INTO {schema} (version, outbox_table, shards, payload) VALUES (1, '{table}', {shard_count}, '{payload}');

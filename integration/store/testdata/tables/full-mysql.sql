@@ -1,0 +1,25 @@
+-- Every column that a mapping knows, each under a name and of a type of its own.
+CREATE TABLE journal (
+  row_no    BIGINT UNSIGNED NOT NULL AUTO_INCREMENT PRIMARY KEY,
+  uid       CHAR(36)        NOT NULL DEFAULT (insert(uuid(), 15, 1, '4')) UNIQUE,
+  entity    VARCHAR(100)    CHARACTER SET latin1 NOT NULL,
+  entity_no VARCHAR(200)    NOT NULL,
+  kind      VARCHAR(100)    NOT NULL,
+  revision  BIGINT UNSIGNED,
+  channel   TEXT,
+  body      LONGBLOB        NOT NULL,
+  mime      VARCHAR(100),
+  meta      JSON,
+  once      VARCHAR(100)    UNIQUE,
+  state     ENUM('NEW', 'AGAIN', 'BUSY', 'SENT', 'BROKEN', 'DROPPED') NOT NULL DEFAULT 'NEW',
+  tries     TINYINT UNSIGNED NOT NULL DEFAULT 0,
+  due       DATETIME(6),
+  problem   VARCHAR(300)    CHARACTER SET latin1,
+  token     CHAR(36),
+  busy_till DATETIME,
+  sent_to   VARCHAR(100),
+  added     TIMESTAMP(6)    NOT NULL DEFAULT CURRENT_TIMESTAMP(6),
+  sent      DATETIME(3),
+  changed   TIMESTAMP       NULL,
+  KEY journal_state (state, row_no)
+) ENGINE = InnoDB DEFAULT CHARSET = utf8mb4 COLLATE = utf8mb4_unicode_ci;

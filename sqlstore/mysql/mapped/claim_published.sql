@@ -1,0 +1,32 @@
+-- :1 settlements as JSON. Returns the ids that were written. Picked are places in the settlements, locked as in settle_published.sql.
+SELECT postrider_n
+FROM JSON_TABLE(:1, '$[*]' COLUMNS (postrider_n FOR ORDINALITY, postrider_id varchar(767) CHARACTER SET utf8mb4 PATH '$.id',
+  postrider_token char(36) CHARACTER SET utf8mb4 PATH '$.token')) postrider_settled
+STRAIGHT_JOIN {theirs} postrider_theirs{by_id} ON postrider_theirs.{id} = {id_given}
+WHERE {row_is_claimed} AND {token_of_row} = postrider_token
+FOR UPDATE /*!80019 OF postrider_theirs */ NOWAIT;
+
+UPDATE JSON_TABLE(:1, '$[*]' COLUMNS (postrider_n FOR ORDINALITY, postrider_id varchar(767) CHARACTER SET utf8mb4 PATH '$.id',
+  postrider_published_to text CHARACTER SET utf8mb4 PATH '$.published_to')) postrider_settled
+STRAIGHT_JOIN {theirs} postrider_theirs{by_id} ON postrider_theirs.{id} = {id_given}
+SET {set_claim_published}
+WHERE postrider_n IN ({picked});
+
+INSERT INTO {versions} (aggregate_type, aggregate_id, version)
+SELECT gone.aggregate_type, gone.aggregate_id, gone.version
+FROM (
+  SELECT left({type_of_row}, 255) AS aggregate_type, left({aggregate_of_row}, 512) AS aggregate_id, max({version_of_row}) AS version
+  FROM JSON_TABLE(:1, '$[*]' COLUMNS (postrider_n FOR ORDINALITY, postrider_id varchar(767) CHARACTER SET utf8mb4 PATH '$.id')) postrider_settled
+  STRAIGHT_JOIN {theirs} postrider_theirs{by_id} ON postrider_theirs.{id} = {id_given}
+  WHERE postrider_n IN ({picked}) AND {version_of_row} IS NOT NULL
+  GROUP BY 1, 2
+) gone
+ORDER BY gone.aggregate_type, gone.aggregate_id
+ON DUPLICATE KEY UPDATE {versions}.version = greatest({versions}.version, gone.version), left_at = utc_timestamp(6);
+
+DELETE f
+FROM JSON_TABLE(:1, '$[*]' COLUMNS (postrider_n FOR ORDINALITY, postrider_id varchar(767) CHARACTER SET utf8mb4 PATH '$.id')) postrider_settled
+STRAIGHT_JOIN {failures} f FORCE INDEX (PRIMARY) ON f.event = postrider_id
+WHERE postrider_n IN ({picked});
+
+SELECT postrider_id FROM JSON_TABLE(:1, '$[*]' COLUMNS (postrider_n FOR ORDINALITY, postrider_id varchar(767) CHARACTER SET utf8mb4 PATH '$.id')) postrider_settled WHERE postrider_n IN ({picked});

@@ -1,0 +1,25 @@
+-- Like discard.sql, for tables in which nothing of it can be written.
+SELECT postrider_ref
+FROM (
+  SELECT e.id AS postrider_id, e.ref AS postrider_ref, e.their_state AS postrider_their_state, e.failed AS postrider_failed
+  FROM {events} e
+  WHERE {state_dead} AND (:1 = '' OR e.id > {id_after}) AND {filter}
+  ORDER BY e.id
+  LIMIT :2
+) postrider_found
+STRAIGHT_JOIN {theirs} postrider_theirs{by_id} ON postrider_theirs.{id} = postrider_id
+WHERE {state_of_row} = postrider_their_state
+  AND (NOT postrider_failed OR (SELECT f.state FROM {failures} f WHERE f.event = postrider_ref FOR UPDATE) = 'DEAD')
+FOR UPDATE /*!80019 OF postrider_theirs */ NOWAIT;
+
+UPDATE JSON_TABLE({picked_set}, '$[*]' COLUMNS (postrider_id varchar(767) CHARACTER SET utf8mb4 PATH '$')) postrider_picked
+STRAIGHT_JOIN {failures} f FORCE INDEX (PRIMARY) ON f.event = postrider_id
+SET f.state = 'DISCARDED';
+
+INSERT INTO {attempts} (event, outcome, error, actor)
+SELECT postrider_id, :3, :4, :5 FROM JSON_TABLE({picked_set}, '$[*]' COLUMNS (postrider_id varchar(767) CHARACTER SET utf8mb4 PATH '$')) postrider_picked;
+
+SELECT postrider_id
+FROM JSON_TABLE({picked_set}, '$[*]' COLUMNS (postrider_id varchar(767) CHARACTER SET utf8mb4 PATH '$')) postrider_picked
+STRAIGHT_JOIN {theirs} postrider_theirs{by_id} ON postrider_theirs.{id} = {id_given}
+ORDER BY postrider_theirs.{id};

@@ -1,0 +1,45 @@
+-- :1 relay name, :2 member id, :3 settlements as JSON, in the order of the shards. Returns the ids that were written. Terms over
+-- their table stand without a qualifier, so what is joined to it has names that no table has. The lock lasts until the
+-- outcomes are written, so nobody can take these shards in between.
+SELECT l.shard, l.epoch
+FROM JSON_TABLE(:3, '$[*]' COLUMNS (shard smallint PATH '$.shard', epoch bigint PATH '$.epoch')) settled
+STRAIGHT_JOIN {shards} l FORCE INDEX (PRIMARY) ON l.relay_name = :1 AND l.shard = settled.shard
+WHERE l.owner = :2 AND l.epoch = settled.epoch
+/*!80019 FOR SHARE OF l */ /*M!100600 LOCK IN SHARE MODE */;
+
+-- Picked are places in the settlements. Waiting here for someone who has locked an event, with other events locked, could end
+-- in a deadlock.
+SELECT postrider_n
+FROM JSON_TABLE(:3, '$[*]' COLUMNS (
+  postrider_n FOR ORDINALITY, postrider_id varchar(767) CHARACTER SET utf8mb4 PATH '$.id', postrider_shard smallint PATH '$.shard', postrider_epoch bigint PATH '$.epoch'
+)) postrider_settled
+STRAIGHT_JOIN {theirs} postrider_theirs{by_id} ON postrider_theirs.{id} = {id_given}
+WHERE (postrider_shard, postrider_epoch) IN ({proven}) AND {row_is_pending} AND {shard_of_row} = postrider_shard
+  AND NOT EXISTS (
+    SELECT 1 FROM {failures} f WHERE f.event = postrider_id AND f.their_state = 'PENDING' AND f.state <> 'PENDING'
+  )
+FOR UPDATE /*!80019 OF postrider_theirs */ NOWAIT;
+
+UPDATE JSON_TABLE(:3, '$[*]' COLUMNS (postrider_n FOR ORDINALITY, postrider_id varchar(767) CHARACTER SET utf8mb4 PATH '$.id', postrider_published_to text CHARACTER SET utf8mb4 PATH '$.published_to')) postrider_settled
+STRAIGHT_JOIN {theirs} postrider_theirs{by_id} ON postrider_theirs.{id} = {id_given}
+SET {set_published}
+WHERE postrider_n IN ({picked});
+
+INSERT INTO {versions} (aggregate_type, aggregate_id, version)
+SELECT gone.aggregate_type, gone.aggregate_id, gone.version
+FROM (
+  SELECT left({type_of_row}, 255) AS aggregate_type, left({aggregate_of_row}, 512) AS aggregate_id, max({version_of_row}) AS version
+  FROM JSON_TABLE(:3, '$[*]' COLUMNS (postrider_n FOR ORDINALITY, postrider_id varchar(767) CHARACTER SET utf8mb4 PATH '$.id')) postrider_settled
+  STRAIGHT_JOIN {theirs} postrider_theirs{by_id} ON postrider_theirs.{id} = {id_given}
+  WHERE postrider_n IN ({picked}) AND {version_of_row} IS NOT NULL
+  GROUP BY 1, 2
+) gone
+ORDER BY gone.aggregate_type, gone.aggregate_id
+ON DUPLICATE KEY UPDATE {versions}.version = greatest({versions}.version, gone.version), left_at = utc_timestamp(6);
+
+DELETE f
+FROM JSON_TABLE(:3, '$[*]' COLUMNS (postrider_n FOR ORDINALITY, postrider_id varchar(767) CHARACTER SET utf8mb4 PATH '$.id')) postrider_settled
+STRAIGHT_JOIN {failures} f FORCE INDEX (PRIMARY) ON f.event = postrider_id
+WHERE postrider_n IN ({picked});
+
+SELECT postrider_id FROM JSON_TABLE(:3, '$[*]' COLUMNS (postrider_n FOR ORDINALITY, postrider_id varchar(767) CHARACTER SET utf8mb4 PATH '$.id')) postrider_settled WHERE postrider_n IN ({picked});
