@@ -24,7 +24,7 @@ func (l *locked) reader(statement string) func(*sql.Rows) error {
 	case strings.Contains(statement, "LOCK IN SHARE MODE"):
 		return numbersInto(&l.proven)
 	case strings.Contains(statement, "\nFOR UPDATE "):
-		if strings.HasPrefix(statement, "SELECT postrider_ref") {
+		if strings.HasPrefix(statement, "SELECT postrider_ref") { // the text of an id
 			return textsInto(&l.pickedSet)
 		}
 		return numbersInto(&l.picked)
@@ -35,7 +35,7 @@ func (l *locked) reader(statement string) func(*sql.Rows) error {
 // textsInto returns a reader that writes rows of one text as an SQL literal of a JSON array.
 func textsInto(list *string) func(*sql.Rows) error {
 	return func(rows *sql.Rows) error {
-		texts := []string{}
+		var texts []string
 		read := into(&texts, scanValue[string])
 		if err := read(rows); err != nil {
 			return err

@@ -94,7 +94,7 @@ type Mapping struct {
 }
 
 // Words are the values by which the column Mapping.Status tells the state of an event, as the database writes them as
-// text. Pending and Published are required when there is such a column.
+// text (0 and 1 for a boolean of MySQL). They compare as the column does: where its collation ignores case, so do they. Pending and Published are required when there is such a column.
 type Words struct {
 	Pending    []string // the first is written when an event is sent again
 	Processing string   // default: none; needed for row claims

@@ -415,6 +415,7 @@ func (w *terms) tokens() map[string]string {
 	ascends := w.m.CreatedAt != "" && w.column(w.m.ID).ascends
 	t := map[string]string{
 		"rows": w.rows(""), "events": w.events(), "id": w.quote(w.m.ID), "id_type": w.column(w.m.ID).typ,
+		// MySQL's files need these as well.
 		"rows_walk": w.rows(w.walkHint()), "row_order": w.rowOrder(), "id_after": w.cast(":1", w.column(w.m.ID)),
 		"id_given": w.cast("postrider_id", w.column(w.m.ID)), "id_failed": w.cast("f.event", w.column(w.m.ID)), "by_id": w.useIndex(w.t.uniqueIndexOf(w.m.ID)),
 		"pending_words": words, "pending_walk": condition, "walk_order": order, "pending_p": w.isPending("p.word"),

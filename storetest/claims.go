@@ -231,7 +231,7 @@ var claimTests = map[string]func(*fixture){
 
 	"Read leaves a scheduled event until it is due": func(f *fixture) {
 		a := f.claimer("a")
-		all := f.add(Event{Key: "a", DueIn: time.Hour}, Event{Key: "a", DueIn: 200 * time.Millisecond}, Event{Key: "a"})
+		all := f.add(Event{Key: "a", DueIn: time.Hour}, Event{Key: "a", DueIn: 2 * time.Second}, Event{Key: "a"})
 		f.equal("events before they are due", a.claimIDs(), all[2:])
 		f.await("the event is due", func() bool { return len(a.claim(a.everything(all[2]))) > 0 })
 		f.wantState(all[0], postrider.StatePending)

@@ -200,7 +200,7 @@ var readTests = map[string]func(*fixture){
 	},
 
 	"Read holds a scheduled event back, and its key does not wait": func(f *fixture) {
-		all := f.add(Event{Key: "a", DueIn: time.Hour}, Event{Key: "a"}, Event{Key: "b", DueIn: 200 * time.Millisecond})
+		all := f.add(Event{Key: "a", DueIn: time.Hour}, Event{Key: "a"}, Event{Key: "b", DueIn: 2 * time.Second})
 		f.equal("events before they are due", f.readIDs(), all[1:2])
 		f.await("the event is due", func() bool { return len(f.readAll()) == 2 })
 		f.equal("events", f.readIDs(), all[1:])
@@ -221,7 +221,7 @@ var readTests = map[string]func(*fixture){
 		m := f.member("a")
 		leases := f.takeAll(m)
 		all := f.addKeys("a", "a", "a")
-		f.settle(m, published(f.readAll()[all[0]], leases), retry(f.readAll()[all[1]], leases, 200*time.Millisecond))
+		f.settle(m, published(f.readAll()[all[0]], leases), retry(f.readAll()[all[1]], leases, 2*time.Second))
 		f.equal("events before the retry is due", f.readIDs(), []string{})
 		f.await("the retry is due", func() bool { return len(f.readAll()) > 0 })
 		f.equal("events", f.readIDs(), all[1:2])

@@ -12,6 +12,7 @@ import (
 )
 
 func TestPostgresClaims(t *testing.T) {
+	t.Parallel()
 	for _, server := range []string{"POSTRIDER_TEST_POSTGRES", "POSTRIDER_TEST_POSTGRES18"} {
 		t.Run(server, func(t *testing.T) {
 			storetest.RunClaims(t, func(t *testing.T) storetest.Harness { return newHarness(t, newPostgres(t, server)) })
@@ -20,6 +21,7 @@ func TestPostgresClaims(t *testing.T) {
 }
 
 func TestSQLiteClaims(t *testing.T) {
+	t.Parallel()
 	storetest.RunClaims(t, func(t *testing.T) storetest.Harness { return newHarness(t, newSQLite(t)) })
 }
 

@@ -25,6 +25,7 @@ const (
 type worker func(ctx context.Context) ([]string, error)
 
 func TestFourWorkersWithRowClaims(t *testing.T) {
+	t.Parallel()
 	everyDatabase(t, func(t *testing.T, d database) {
 		s := d.store(t, sqlstore.Config{})
 		for range rounds {
@@ -48,6 +49,7 @@ func claimWorker(t *testing.T, s *sqlstore.Store, i int) worker {
 }
 
 func TestFourWorkersWithShardLeases(t *testing.T) {
+	t.Parallel()
 	everyDatabase(t, func(t *testing.T, d database) {
 		s := d.store(t, sqlstore.Config{})
 		leases := make([][]relay.Lease, workers)
@@ -123,6 +125,7 @@ func publishAll(ctx context.Context, s relay.Store, m relay.Member, events []rel
 // TestFourWorkersThatSelectAndUpdateTakeRowsTwice shows that the experiment can fail: a select, and an update by id of what
 // it found, is what many relays do.
 func TestFourWorkersThatSelectAndUpdateTakeRowsTwice(t *testing.T) {
+	t.Parallel()
 	everyDatabase(t, func(t *testing.T, d database) {
 		d.store(t, sqlstore.Config{})
 		for range rounds {

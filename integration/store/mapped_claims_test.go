@@ -12,6 +12,7 @@ import (
 )
 
 func TestMappedClaims(t *testing.T) {
+	t.Parallel()
 	for name, open := range map[string]func(testing.TB) mapped{
 		"POSTRIDER_TEST_POSTGRES":   func(t testing.TB) mapped { return full(t, "POSTRIDER_TEST_POSTGRES") },
 		"POSTRIDER_TEST_POSTGRES18": func(t testing.TB) mapped { return full(t, "POSTRIDER_TEST_POSTGRES18") },

@@ -20,6 +20,7 @@ func minimalMySQL(t testing.TB, server string) mapped {
 }
 
 func TestMappedTablesOfMySQL(t *testing.T) {
+	t.Parallel()
 	for name, open := range map[string]func(testing.TB, string) mapped{"full": fullMySQL, "minimal": minimalMySQL} {
 		for server, address := range mysqlServers {
 			t.Run(name+"/"+server, func(t *testing.T) {

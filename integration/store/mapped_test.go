@@ -139,6 +139,7 @@ func letters(d database) mapped {
 }
 
 func TestMappedTables(t *testing.T) {
+	t.Parallel()
 	for name, open := range map[string]func(testing.TB, string) mapped{"full": full, "minimal": minimal} {
 		for _, server := range []string{"POSTRIDER_TEST_POSTGRES", "POSTRIDER_TEST_POSTGRES18"} {
 			t.Run(name+"/"+server, func(t *testing.T) {

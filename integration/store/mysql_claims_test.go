@@ -16,6 +16,7 @@ import (
 )
 
 func TestMySQLClaims(t *testing.T) {
+	t.Parallel()
 	for name, server := range mysqlServers {
 		t.Run(name, func(t *testing.T) {
 			storetest.RunClaims(t, func(t *testing.T) storetest.Harness { return newHarness(t, newMySQL(t, server)) })

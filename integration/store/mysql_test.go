@@ -25,6 +25,7 @@ func eachMySQL(t *testing.T, test func(t *testing.T, d database)) {
 }
 
 func TestMySQL(t *testing.T) {
+	t.Parallel()
 	for name, server := range mysqlServers {
 		t.Run(name, func(t *testing.T) {
 			storetest.Run(t, func(t *testing.T) storetest.Harness { return newHarness(t, newMySQL(t, server)) })

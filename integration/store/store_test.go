@@ -22,6 +22,7 @@ import (
 )
 
 func TestPostgres(t *testing.T) {
+	t.Parallel()
 	for _, server := range []string{"POSTRIDER_TEST_POSTGRES", "POSTRIDER_TEST_POSTGRES18"} {
 		t.Run(server, func(t *testing.T) {
 			storetest.Run(t, func(t *testing.T) storetest.Harness { return newHarness(t, newPostgres(t, server)) })
@@ -30,6 +31,7 @@ func TestPostgres(t *testing.T) {
 }
 
 func TestSQLite(t *testing.T) {
+	t.Parallel()
 	storetest.Run(t, func(t *testing.T) storetest.Harness { return newHarness(t, newSQLite(t)) })
 }
 
