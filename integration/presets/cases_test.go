@@ -101,6 +101,17 @@ var presets = []preset{
 		waiting: "status <> 'PUBLISHED'",
 	},
 	{
+		name: "outbox-events", relay: ", claim: row", unordered: true, servers: []server{mysql, mariadb}, route: "{sink: main, topic: {topic}}",
+		id: newUUID, idHeader: "X-Event-Id",
+		table:   map[string]string{"": "outbox_events"},
+		columns: "event_id, aggregate_type, aggregate_id, event_type, payload, next_attempt_at, created_at",
+		values: func(s *stage, e event) []any {
+			return []any{e.id, "order", e.key, "OrderPlaced", e.payload, s.now(), s.now()}
+		},
+		message: func(s *stage, e event) message { return message{payload: e.payload} },
+		waiting: "status <> 'PUBLISHED'",
+	},
+	{
 		name: "event-outbox", servers: []server{mysql, mariadb}, route: "{sink: main, topic: {topic}}",
 		id: number, idHeader: "X-Idempotency-Key",
 		table:   map[string]string{"": "event_outbox"},

@@ -51,7 +51,7 @@ const (
 func TestPresets(t *testing.T) {
 	for _, p := range presets {
 		for _, server := range p.servers {
-			t.Run(p.name+"/"+server.name, func(t *testing.T) {
+			t.Run(p.name+p.relay+"/"+server.name, func(t *testing.T) {
 				t.Parallel()
 				s := newStage(t, p, server)
 				relays := []*daemon.Process{s.start(t), s.start(t), s.start(t)}

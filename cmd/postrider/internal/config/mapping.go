@@ -37,6 +37,8 @@ func columnsOf(m *sqlstore.Mapping) []column {
 		{"retry_count", &m.RetryCount},
 		{"next_attempt_at", &m.NextAttemptAt},
 		{"last_error", &m.LastError},
+		{"claim_token", &m.ClaimToken},
+		{"processing_until", &m.ProcessingUntil},
 		{"updated_at", &m.UpdatedAt},
 		{"published_to", &m.PublishedTo},
 		{"created_at", &m.CreatedAt},

@@ -41,6 +41,12 @@ func (o Outbox) marksPublished() bool {
 	}
 }
 
+// takesClaims reports whether a row can show which relay has claimed it.
+func (o Outbox) takesClaims() bool {
+	m := o.Mapping
+	return m == nil || m.ClaimToken != "" && m.ProcessingUntil != "" && m.Words.Processing != ""
+}
+
 // Database is a kind of database.
 type Database string
 

@@ -160,8 +160,8 @@ func readSharing(o *object, relay *Relay, outbox Outbox) {
 	case relay.Claim != ClaimRow:
 	case outbox.Database == MongoDB:
 		o.problem("claim", "row is not available with MongoDB in this version", "write claim: shard")
-	case outbox.Mapping != nil:
-		o.problem("claim", "row needs a table that postrider init created", "write claim: shard, which serves every table")
+	case !outbox.takesClaims():
+		o.problem("claim", "row needs a table with columns for it", "map columns.claim_token, columns.processing_until and status.processing, or write claim: shard, which serves every table")
 	}
 	readOrder(o, relay)
 	integer(o, "shards", &relay.Shards, 1, maxShards)
