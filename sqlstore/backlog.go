@@ -10,6 +10,9 @@ import (
 
 // Backlog implements relay.Store. The oldest event is the oldest among those that stand first in their shard,
 // fell due first there, or are the first that failed there.
+//
+// For relays that lease shards it also gives back what relays that claimed rows have left behind, before the table was
+// given to these. Renew must not do that: a lease must not depend on whether the outbox can be written.
 func (s *Store) Backlog(ctx context.Context) (relay.Backlog, error) {
 	const op = "measure the backlog"
 	n, err := s.counts(ctx, op)
@@ -28,7 +31,10 @@ func (s *Store) Backlog(ctx context.Context) (relay.Backlog, error) {
 	for _, o := range oldest {
 		b.OldestPending = max(b.OldestPending, o.age)
 	}
-	return b, nil
+	if n.processing > 0 && s.leases.Load() && (s.mapping == nil || s.mapping.canClaim()) {
+		err = s.run(ctx, op, "claim_expired", nil)
+	}
+	return b, err
 }
 
 // counts are how many events there are; each goes no further than one above relay.PendingCap.

@@ -24,12 +24,7 @@ func (s *Store) Renew(ctx context.Context, beat relay.Heartbeat, held []relay.Le
 	if err := s.heartbeat(ctx, op, beat, relay.ClaimShard); err != nil {
 		return relay.LeaseTable{}, err
 	}
-	// Relays that claimed rows may have left some behind, before the table was given to those that lease shards.
-	if s.mapping == nil || s.mapping.canClaim() {
-		if err := s.run(ctx, op, "claim_expired", nil); err != nil {
-			return relay.LeaseTable{}, err
-		}
-	}
+	s.leases.Store(true)
 	if len(held) > 0 {
 		err := s.run(ctx, op, "renew", nil, beat.Name, beat.ID, beat.LeaseTTL.Seconds(), leasesJSON(held))
 		if err != nil {

@@ -197,6 +197,8 @@ var claimEndTests = map[string]func(*fixture){
 		m := f.member("b")
 		f.await("the event is given back", func() bool {
 			f.renew(m)
+			_, err := f.Store.Backlog(f.ctx)
+			f.must(err)
 			return f.row(id).Status == postrider.StatePending
 		})
 		f.equal("events", f.readIDs(), []string{id})
