@@ -42,7 +42,7 @@ CREATE TABLE IF NOT EXISTS {events} (
   versioned_key     varchar(255) GENERATED ALWAYS AS (
                       CASE WHEN status = 'PENDING' AND aggregate_version IS NOT NULL THEN aggregate_id END) STORED {invisible},
   processing_due    datetime(6)  GENERATED ALWAYS AS (
-                      CASE WHEN status = 'PROCESSING' THEN coalesce(processing_until, created_at) END) STORED {invisible},
+                      CASE WHEN status = 'PROCESSING' THEN coalesce(processing_until, timestamp '1970-01-01 00:00:00') END) STORED {invisible},
   given_up          varchar(10)  GENERATED ALWAYS AS (
                       CASE WHEN status IN ('DEAD', 'DISCARDED') THEN status END) STORED {invisible},
 
