@@ -8,6 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/postrider/postrider/internal/claims"
 	"github.com/postrider/postrider/relay"
 )
 
@@ -26,7 +27,7 @@ var _ relay.Store = (*RowClaims)(nil)
 // is read as malformed.
 type RowClaims struct {
 	*Store
-	book *claimBook
+	book *claims.Book
 
 	mu     sync.Mutex
 	member relay.Member // of the last Renew
@@ -38,7 +39,7 @@ type RowClaims struct {
 // RowClaims returns the outbox for one relay that claims its events one by one. In a collection that somebody else
 // designed this needs Mapping.ClaimToken and Mapping.ProcessingUntil.
 func (s *Store) RowClaims() *RowClaims {
-	return &RowClaims{Store: s, book: newClaimBook()}
+	return &RowClaims{Store: s, book: claims.NewBook()}
 }
 
 // Renew records the heartbeat and prolongs the claims of the member. When some of them were lost to other relays, the
@@ -59,12 +60,12 @@ func (r *RowClaims) Renew(ctx context.Context, beat relay.Heartbeat, _ []relay.L
 		return relay.LeaseTable{}, r.fail(op, err)
 	}
 	r.enter(beat.Member)
-	claims := r.book.renewable()
-	ours, err := r.prolong(ctx, beat.Member, claims)
+	mine := r.book.Renewable()
+	ours, err := r.prolong(ctx, beat.Member, mine)
 	if err != nil {
 		return relay.LeaseTable{}, r.fail(op, err)
 	}
-	return r.table(live, r.book.lose(claims, ours)), nil
+	return r.table(live, r.book.Lose(mine, ours)), nil
 }
 
 // enter makes m the member that the claims belong to. Those of another one before it are left to run out: something may
@@ -73,7 +74,7 @@ func (r *RowClaims) enter(m relay.Member) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.member.ID != m.ID {
-		r.book.forget()
+		r.book.Forget()
 		r.owned = false
 	}
 	r.member = m
@@ -92,20 +93,20 @@ func (r *RowClaims) table(live []string, lost bool) relay.LeaseTable {
 }
 
 // prolong renews claims and returns which events are still ours.
-func (r *RowClaims) prolong(ctx context.Context, m relay.Member, claims []claim) (map[string]bool, error) {
-	if len(claims) == 0 {
+func (r *RowClaims) prolong(ctx context.Context, m relay.Member, mine []claims.Claim) (map[string]bool, error) {
+	if len(mine) == 0 {
 		return nil, nil
 	}
 	shape := r.shape()
 	update := bson.A{bson.M{"$set": bson.M{shape.until: fromNow(m.LeaseTTL)}}}
-	if _, err := r.events.UpdateMany(ctx, shape.ours(claims), update); err != nil {
+	if _, err := r.events.UpdateMany(ctx, shape.ours(mine), update); err != nil {
 		return nil, err
 	}
-	return r.stillOurs(ctx, claims)
+	return r.stillOurs(ctx, mine)
 }
 
-func (r *RowClaims) stillOurs(ctx context.Context, claims []claim) (map[string]bool, error) {
-	found, err := find[waitingDoc](ctx, r.events, r.shape().ours(claims), options.Find().SetProjection(bson.M{"_id": 1}))
+func (r *RowClaims) stillOurs(ctx context.Context, mine []claims.Claim) (map[string]bool, error) {
+	found, err := find[waitingDoc](ctx, r.events, r.shape().ours(mine), options.Find().SetProjection(bson.M{"_id": 1}))
 	ours := make(map[string]bool, len(found))
 	for _, d := range found {
 		ours[idText(d.ID)] = true
@@ -132,7 +133,7 @@ func (r *RowClaims) Release(ctx context.Context, m relay.Member, held []relay.Le
 	if len(held) == 0 || !r.giveUp(m, held[0]) {
 		return nil
 	}
-	return r.fail("release claims", r.giveBack(ctx, r.book.surplus(nil)))
+	return r.fail("release claims", r.giveBack(ctx, r.book.Surplus(nil)))
 }
 
 func (r *RowClaims) giveUp(m relay.Member, l relay.Lease) bool {
@@ -146,15 +147,15 @@ func (r *RowClaims) giveUp(m relay.Member, l relay.Lease) bool {
 }
 
 // giveBack makes the events of claims PENDING again.
-func (r *RowClaims) giveBack(ctx context.Context, claims []claim) error {
-	if len(claims) == 0 {
+func (r *RowClaims) giveBack(ctx context.Context, mine []claims.Claim) error {
+	if len(mine) == 0 {
 		return nil
 	}
 	shape := r.shape()
-	if _, err := r.events.UpdateMany(ctx, shape.ours(claims), shape.giveBack); err != nil {
+	if _, err := r.events.UpdateMany(ctx, shape.ours(mine), shape.giveBack); err != nil {
 		return err
 	}
-	r.book.released(claims)
+	r.book.Released(mine)
 	return nil
 }
 

@@ -2,7 +2,6 @@ package mongo
 
 import (
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
 	"time"
@@ -11,18 +10,19 @@ import (
 	driver "go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
+	"github.com/postrider/postrider/internal/claims"
 	"github.com/postrider/postrider/relay"
 )
 
 // claimable is an event that can be claimed.
 type claimable struct {
-	claim
+	claims.Claim
 	seen string // the token of the claim that ran out
 	read relay.Event
 }
 
-// keptOfVainClaim is what the history of an event says about a claim that ran out. It is no attempt of the event's.
-const keptOfVainClaim = "a claim ran out without an outcome: its relay ended, or did not reach the database"
+// claimedInVain are the tokens of claims before which another one ran out.
+var claimedInVain = bson.Regex{Pattern: claims.InVain}
 
 // maxLooks is how often a read looks again when others were faster with all that it found.
 const maxLooks = 5
@@ -38,8 +38,8 @@ func (r *RowClaims) Read(ctx context.Context, req relay.ReadRequest) ([]relay.Ev
 	if _, err := r.fits(ctx, op); err != nil {
 		return nil, err
 	}
-	turn := r.book.turn()
-	if err := r.giveBack(ctx, r.book.surplus(req.InFlight)); err != nil {
+	turn := r.book.Turn()
+	if err := r.giveBack(ctx, r.book.Surplus(req.InFlight)); err != nil {
 		return nil, r.fail(op, err)
 	}
 	for range maxLooks {
@@ -53,14 +53,14 @@ func (r *RowClaims) Read(ctx context.Context, req relay.ReadRequest) ([]relay.Ev
 
 // claim looks once, and tells whether it found anything.
 func (r *RowClaims) claim(ctx context.Context, m relay.Member, req relay.ReadRequest, turn int) (events []relay.Event, found bool, err error) {
-	look := &look{RowClaims: r, ReadRequest: req, tokens: newClaimTokens()}
+	look := &look{RowClaims: r, ReadRequest: req, tokens: claims.NewTokens()}
 	candidates, err := look.candidates(ctx)
 	if err != nil || len(candidates) == 0 {
 		return nil, false, err
 	}
 	taken, err := look.take(ctx, m, candidates)
 	if err != nil {
-		r.book.doubt(claimsOf(candidates))
+		r.book.Doubt(claimsOf(candidates))
 		return nil, true, err
 	}
 	events, err = r.enterClaims(ctx, m, taken, turn)
@@ -71,7 +71,7 @@ func (r *RowClaims) claim(ctx context.Context, m relay.Member, req relay.ReadReq
 type look struct {
 	*RowClaims
 	relay.ReadRequest
-	tokens claimTokens
+	tokens claims.Tokens
 	now    time.Time
 }
 
@@ -87,7 +87,7 @@ func (l *look) candidates(ctx context.Context) (list []claimable, err error) {
 	size := 0
 	shape := l.shape()
 	suspects := 1
-	if l.book.holdsSuspect() {
+	if l.book.HoldsSuspect() {
 		suspects = 0
 	}
 	for _, part := range []struct {
@@ -95,8 +95,10 @@ func (l *look) candidates(ctx context.Context) (list []claimable, err error) {
 		ids   func(limit int) ([]any, error)
 		of    bson.M
 	}{
-		{l.Limit, func(n int) ([]any, error) { return l.leftBehind(ctx, bson.M{"$not": inVain, "$nin": noToken}, n) }, shape.claimed},
-		{suspects, func(n int) ([]any, error) { return l.leftBehind(ctx, inVain, n) }, shape.claimed},
+		{l.Limit, func(n int) ([]any, error) {
+			return l.leftBehind(ctx, bson.M{"$not": claimedInVain, "$nin": noToken}, n)
+		}, shape.claimed},
+		{suspects, func(n int) ([]any, error) { return l.leftBehind(ctx, claimedInVain, n) }, shape.claimed},
 		{l.Limit, func(n int) ([]any, error) { return l.free(ctx, n) }, shape.pending},
 	} {
 		limit := min(part.limit, l.Limit-len(list))
@@ -112,7 +114,7 @@ func (l *look) candidates(ctx context.Context) (list []claimable, err error) {
 			return nil, err
 		}
 		for _, c := range found {
-			if size < l.MaxBytes && !flying[c.event] && l.wants(c.read) {
+			if size < l.MaxBytes && !flying[c.Event] && l.wants(c.read) {
 				list = append(list, c)
 				size += c.read.Size()
 			}
@@ -230,10 +232,10 @@ func (l *look) fetchClaimable(ctx context.Context, ids []any, condition bson.M) 
 }
 
 func (l *look) claimable(id any, seen string, e relay.Event) claimable {
-	c := claimable{claim: claim{id, e.ID, l.tokens.after(seen)}, seen: seen, read: e}
+	c := claimable{Claim: claims.Claim{ID: id, Event: e.ID, Token: l.tokens.After(seen)}, seen: seen, read: e}
 	c.read.Shard = 0 // the one that the relay knows
-	if vain := vainClaims(c.token); vain >= maxVain && c.read.Malformed == nil {
-		c.read.Malformed = fmt.Errorf("%d claims in a row ran out without an outcome: sending the event may be what ends the relays", vain)
+	if c.read.Malformed == nil {
+		c.read.Malformed = claims.Verdict(c.Token)
 	}
 	return c
 }
@@ -244,12 +246,12 @@ func (l *look) take(ctx context.Context, m relay.Member, candidates []claimable)
 	shape := l.shape()
 	writes := make([]driver.WriteModel, len(candidates))
 	for i, c := range candidates {
-		id := bson.M{"_id": c.id}
+		id := bson.M{"_id": c.ID}
 		filter := shape.expired(l.now, with(id, bson.M{shape.token: c.seen}))
 		if c.seen == "" {
 			filter = bson.M{"$and": bson.A{id, shape.pending, l.isDue()}}
 		}
-		set := with(shape.take, bson.M{shape.token: literal(c.token), shape.until: fromNow(m.LeaseTTL)})
+		set := with(shape.take, bson.M{shape.token: literal(c.Token), shape.until: fromNow(m.LeaseTTL)})
 		writes[i] = driver.NewUpdateOneModel().SetFilter(filter).SetUpdate(bson.A{bson.M{"$set": set}})
 	}
 	if _, err := l.events.BulkWrite(ctx, writes, options.BulkWrite().SetOrdered(false)); err != nil {
@@ -261,12 +263,12 @@ func (l *look) take(ctx context.Context, m relay.Member, candidates []claimable)
 	}
 	var notes []bson.M
 	for _, c := range candidates {
-		if !ours[c.event] {
+		if !ours[c.Event] {
 			continue
 		}
 		taken = append(taken, c)
 		if c.seen != "" {
-			notes = append(notes, bson.M{"event": c.id, "at": l.now, "outcome": "retry", "error": keptOfVainClaim, "actor": m.ID})
+			notes = append(notes, bson.M{"event": c.ID, "at": l.now, "outcome": "retry", "error": claims.KeptOfVain, "actor": m.ID})
 		}
 	}
 	if len(notes) > 0 {
@@ -286,30 +288,30 @@ func (l *look) isDue() bson.M {
 // enterClaims makes claims known to renewals. One that has begun since the given turn has not prolonged them, and yet the
 // relay takes its lease to guard them, so they are prolonged here.
 func (r *RowClaims) enterClaims(ctx context.Context, m relay.Member, taken []claimable, turn int) (events []relay.Event, err error) {
-	claims := claimsOf(taken)
+	mine := claimsOf(taken)
 	ours := map[string]bool{}
-	for _, c := range claims {
-		ours[c.event] = true
+	for _, c := range mine {
+		ours[c.Event] = true
 	}
-	if r.book.add(claims, turn) {
-		if ours, err = r.prolong(ctx, m, claims); err != nil {
-			r.book.doubt(claims)
+	if r.book.Add(mine, turn) {
+		if ours, err = r.prolong(ctx, m, mine); err != nil {
+			r.book.Doubt(mine)
 			return nil, err
 		}
-		r.book.lose(claims, ours)
+		r.book.Lose(mine, ours)
 	}
 	for _, c := range taken {
-		if ours[c.event] {
+		if ours[c.Event] {
 			events = append(events, c.read)
 		}
 	}
 	return events, nil
 }
 
-func claimsOf(list []claimable) []claim {
-	claims := make([]claim, len(list))
+func claimsOf(list []claimable) []claims.Claim {
+	mine := make([]claims.Claim, len(list))
 	for i, c := range list {
-		claims[i] = c.claim
+		mine[i] = c.Claim
 	}
-	return claims
+	return mine
 }

@@ -5,6 +5,7 @@ import (
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 
+	"github.com/postrider/postrider/internal/claims"
 	"github.com/postrider/postrider/relay"
 )
 
@@ -19,23 +20,23 @@ func (r *RowClaims) Settle(ctx context.Context, m relay.Member, settlements []re
 	if err != nil {
 		return nil, r.fail(op, err)
 	}
-	var claims []claim
+	var mine []claims.Claim
 	var tried []string
 	for event := range outcomes {
-		if c, held := r.book.settle(event); held {
-			claims = append(claims, c)
+		if c, held := r.book.Settle(event); held {
+			mine = append(mine, c)
 			tried = append(tried, event)
 		}
 	}
-	defer func() { r.book.settled(tried, written, err) }()
-	if len(claims) == 0 {
+	defer func() { r.book.Settled(tried, written, err) }()
+	if len(mine) == 0 {
 		return nil, nil
 	}
 	err = r.atomically(ctx, func(ctx context.Context) (err error) {
 		if r.theirs != nil {
-			written, err = r.settleTheirClaims(ctx, m, claims, outcomes)
+			written, err = r.settleTheirClaims(ctx, m, mine, outcomes)
 		} else {
-			written, err = r.settleClaims(ctx, m, claims, outcomes)
+			written, err = r.settleClaims(ctx, m, mine, outcomes)
 		}
 		return err
 	})
@@ -45,54 +46,54 @@ func (r *RowClaims) Settle(ctx context.Context, m relay.Member, settlements []re
 	return written, nil
 }
 
-// filter is the condition of a claim that still holds.
-func (c claim) filter(shape claimShape) bson.M {
-	return bson.M{"$and": bson.A{shape.claimed, bson.M{"_id": c.id, shape.token: c.token}}}
+// holds is the condition of a claim that still holds.
+func (shape claimShape) holds(c claims.Claim) bson.M {
+	return bson.M{"$and": bson.A{shape.claimed, bson.M{"_id": c.ID, shape.token: c.Token}}}
 }
 
-func (r *RowClaims) settleClaims(ctx context.Context, m relay.Member, claims []claim, outcomes map[string]theirOutcome) ([]string, error) {
+func (r *RowClaims) settleClaims(ctx context.Context, m relay.Member, mine []claims.Claim, outcomes map[string]theirOutcome) ([]string, error) {
 	shape := r.shape()
-	byEvent := map[string]claim{}
-	ids := make([]bson.ObjectID, len(claims))
-	for i, c := range claims {
-		byEvent[c.event] = c
-		ids[i] = c.id.(bson.ObjectID) // an outbox of our own has no other
+	byEvent := map[string]claims.Claim{}
+	ids := make([]bson.ObjectID, len(mine))
+	for i, c := range mine {
+		byEvent[c.Event] = c
+		ids[i] = c.ID.(bson.ObjectID) // an outbox of our own has no other
 	}
 	now, err := r.now(ctx)
 	if err != nil {
 		return nil, err
 	}
-	found, err := r.settleable(ctx, ids, shape.ours(claims))
+	found, err := r.settleable(ctx, ids, shape.ours(mine))
 	if err != nil {
 		return nil, err
 	}
 	var events []settled
 	for _, d := range found {
 		event := d.ID.Hex()
-		events = append(events, settled{d, settlement{outcomes[event].Settlement, d.ID}, byEvent[event].filter(shape)})
+		events = append(events, settled{d, settlement{outcomes[event].Settlement, d.ID}, shape.holds(byEvent[event])})
 	}
 	return r.writeOutcomes(ctx, m, events, now)
 }
 
-func (r *RowClaims) settleTheirClaims(ctx context.Context, m relay.Member, claims []claim, outcomes map[string]theirOutcome) ([]string, error) {
+func (r *RowClaims) settleTheirClaims(ctx context.Context, m relay.Member, mine []claims.Claim, outcomes map[string]theirOutcome) ([]string, error) {
 	shape := r.shape()
-	ids := make([]any, len(claims))
-	for i, c := range claims {
-		ids[i] = c.id
+	ids := make([]any, len(mine))
+	for i, c := range mine {
+		ids[i] = c.ID
 	}
 	now, err := r.now(ctx)
 	if err != nil {
 		return nil, err
 	}
-	keys, err := r.keysOfTheirs(ctx, ids, shape.ours(claims))
+	keys, err := r.keysOfTheirs(ctx, ids, shape.ours(mine))
 	if err != nil {
 		return nil, err
 	}
 	var list []theirOutcome
-	for _, c := range claims {
-		if key, found := keys[c.event]; found {
-			one := outcomes[c.event]
-			one.key, one.filter = key, c.filter(shape)
+	for _, c := range mine {
+		if key, found := keys[c.Event]; found {
+			one := outcomes[c.Event]
+			one.key, one.filter = key, shape.holds(c)
 			list = append(list, one)
 		}
 	}

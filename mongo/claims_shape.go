@@ -8,6 +8,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/claims"
 )
 
 // claimShape is how the documents of an outbox keep claims.
@@ -45,13 +46,13 @@ func (t *theirs) shape() claimShape {
 }
 
 // ours selects the documents of claims that still hold.
-func (c claimShape) ours(claims []claim) bson.M {
+func (c claimShape) ours(mine []claims.Claim) bson.M {
 	ids, tokens, known := bson.A{}, bson.A{}, map[string]bool{}
-	for _, one := range claims {
-		ids = append(ids, one.id)
-		if !known[one.token] {
-			known[one.token] = true
-			tokens = append(tokens, one.token)
+	for _, one := range mine {
+		ids = append(ids, one.ID)
+		if !known[one.Token] {
+			known[one.Token] = true
+			tokens = append(tokens, one.Token)
 		}
 	}
 	return bson.M{"$and": bson.A{c.claimed, bson.M{"_id": bson.M{"$in": ids}, c.token: bson.M{"$in": tokens}}}}

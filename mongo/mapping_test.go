@@ -101,19 +101,3 @@ func TestIDsHaveATextAndBack(t *testing.T) {
 		}
 	}
 }
-
-func TestVainClaims(t *testing.T) {
-	tokens := newClaimTokens()
-	token := tokens.after("")
-	for n := range 300 {
-		if got := vainClaims(token); got != min(n, 255) || isSuspect(token) != (n > 1) {
-			t.Fatalf("after %d claims the token %s tells %d", n, token, got)
-		}
-		token = newClaimTokens().after(token)
-	}
-	for _, foreign := range []string{"", "worker-ab", "0192f0c1-9a3b-7c4d-8e5f-0123456789ab"} {
-		if n := vainClaims(foreign); n != 0 {
-			t.Errorf("the token %q of somebody else tells %d", foreign, n)
-		}
-	}
-}

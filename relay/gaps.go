@@ -11,7 +11,12 @@ import (
 // events themselves wait in the store, like those that failed, and come back from time to time to be looked at again.
 type gaps struct {
 	bound time.Duration // how long an event waits; 0 means until the version has left
-	since map[string]time.Time
+	waits map[string]wait
+}
+
+type wait struct {
+	since time.Time
+	over  bool // the event goes on without the version, also when it comes again
 }
 
 const (
@@ -23,31 +28,43 @@ const (
 )
 
 func newGaps(bound time.Duration) *gaps {
-	return &gaps{bound: bound, since: make(map[string]time.Time)}
+	return &gaps{bound: bound, waits: make(map[string]wait)}
 }
 
-// holds says whether the event must wait, and whether this is the first time.
-func (g *gaps) holds(e *Event, now time.Time) (held, first bool) {
-	since, known := g.since[e.ID]
+// gapFinding is what a look at an event tells of the version before it.
+type gapFinding uint8
+
+const (
+	gapNone   gapFinding = iota // the event may leave
+	gapFound                    // it waits from now on
+	gapStill                    // it goes on waiting
+	gapPassed                   // it has waited long enough, and leaves without the version from now on
+)
+
+func (g *gaps) look(e *Event, now time.Time) gapFinding {
+	w, known := g.waits[e.ID]
 	switch {
 	case e.After == nil:
-		delete(g.since, e.ID)
-		return false, false
-	case known && g.bound > 0 && now.Sub(since) >= g.bound:
-		delete(g.since, e.ID)
-		return false, false
-	case !known:
-		if len(g.since) >= maxGaps {
-			clear(g.since)
-		}
-		g.since[e.ID] = now
+		delete(g.waits, e.ID)
+		return gapNone
+	case w.over:
+		return gapNone
+	case known && g.bound > 0 && now.Sub(w.since) >= g.bound:
+		g.waits[e.ID] = wait{w.since, true}
+		return gapPassed
+	case known:
+		return gapStill
 	}
-	return true, !known
+	if len(g.waits) >= maxGaps {
+		clear(g.waits)
+	}
+	g.waits[e.ID] = wait{since: now}
+	return gapFound
 }
 
 // settlement lets the event wait, without spending an attempt, for longer the longer it has waited.
 func (g *gaps) settlement(f *flying, now time.Time) Settlement {
-	waited := now.Sub(g.since[f.event.ID])
+	waited := now.Sub(g.waits[f.event.ID].since)
 	return Settlement{
 		ID: f.event.ID, Lease: f.lease, State: postrider.StatePending, Held: true,
 		RetryCount: f.event.RetryCount, RetryAfter: max(gapFirstPause, min(waited/4, gapMaxPause)),

@@ -104,3 +104,32 @@ func TestAGapHoldsItsKeyAtEverySink(t *testing.T) {
 		}
 	})
 }
+
+func TestAnEventThatWentOnWithoutAVersionDoesNotWaitForItAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, s := newMemory(), &recorder{}
+		m.addVersion("a", "placed", 1)
+		three := m.addVersion("a", "placed", 3)
+		failed := false
+		s.set(func(msg relay.Message) relay.Outcome {
+			if string(msg.Payload) == three && !failed {
+				failed = true
+				return relay.Retry(errTest)
+			}
+			return relay.Published("x")
+		})
+		cfg := setup(m, s)
+		cfg.VersionGap = time.Hour
+		began := time.Now()
+		_, stop := start(t, cfg)
+		for m.count(postrider.StatePublished) < 2 {
+			time.Sleep(time.Second)
+		}
+		if took := time.Since(began); took > time.Hour+5*time.Minute {
+			t.Errorf("the event was published after %v", took)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}

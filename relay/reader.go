@@ -217,18 +217,19 @@ func (rd *reader) admit(events []Event, held []Lease, shut map[int]bool) int {
 
 // waits decides the settlement of an event that must wait because a version before it is missing.
 func (rd *reader) waits(f *flying) bool {
-	held, first := rd.gaps.holds(&f.event, f.readAt)
-	switch {
-	case held:
-		f.settlement = rd.gaps.settlement(f, f.readAt)
-		if first {
-			rd.engine.log.Warn("a version is missing: the key waits for it", "event_id", f.event.EventID, "reason", f.settlement.Error)
-		}
-	case f.event.After != nil:
+	found := rd.gaps.look(&f.event, f.readAt)
+	if found == gapPassed {
 		rd.engine.log.Warn("a version is still missing: the key goes on without it",
 			"event_id", f.event.EventID, "key", f.event.Key(), "missing", *f.event.After, "after", rd.gaps.bound)
 	}
-	return held
+	if found == gapNone || found == gapPassed {
+		return false
+	}
+	f.settlement = rd.gaps.settlement(f, f.readAt)
+	if found == gapFound {
+		rd.engine.log.Warn("a version is missing: the key waits for it", "event_id", f.event.EventID, "reason", f.settlement.Error)
+	}
+	return true
 }
 
 // dead decides the settlement of an event that cannot be sent at all.

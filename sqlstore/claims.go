@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/postrider/postrider/internal/claims"
 	"github.com/postrider/postrider/relay"
 )
 
@@ -31,7 +32,7 @@ var _ relay.Store = (*RowClaims)(nil)
 // it was. After five deaths the event is read as malformed, and becomes DEAD.
 type RowClaims struct {
 	*Store
-	book *claimBook
+	book *claims.Book
 
 	mu     sync.Mutex
 	member relay.Member // of the last Renew
@@ -42,7 +43,7 @@ type RowClaims struct {
 
 // RowClaims returns the outbox for one relay that claims its events one by one.
 func (s *Store) RowClaims() *RowClaims {
-	return &RowClaims{Store: s, book: newClaimBook()}
+	return &RowClaims{Store: s, book: claims.NewBook()}
 }
 
 // Renew records the heartbeat and prolongs the claims of the member. When some of them were lost to other relays, the
@@ -63,8 +64,8 @@ func (r *RowClaims) Renew(ctx context.Context, beat relay.Heartbeat, _ []relay.L
 		return relay.LeaseTable{}, err
 	}
 	r.enter(beat.Member)
-	claims := r.book.renewable()
-	ours, err := r.prolong(ctx, op, beat.Member, claims)
+	mine := r.book.Renewable()
+	ours, err := r.prolong(ctx, op, beat.Member, mine)
 	if err != nil {
 		return relay.LeaseTable{}, err
 	}
@@ -72,7 +73,7 @@ func (r *RowClaims) Renew(ctx context.Context, beat relay.Heartbeat, _ []relay.L
 	if err := r.run(ctx, op, "live", into(&live, scanValue[string]), beat.Name); err != nil {
 		return relay.LeaseTable{}, err
 	}
-	return r.table(live, r.book.lose(claims, ours)), nil
+	return r.table(live, r.book.Lose(mine, ours)), nil
 }
 
 // enter makes m the member that the claims belong to. Those of another one before it are left to run out: something may
@@ -81,7 +82,7 @@ func (r *RowClaims) enter(m relay.Member) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.member.ID != m.ID {
-		r.book.forget()
+		r.book.Forget()
 		r.owned = false
 	}
 	r.member = m
@@ -101,14 +102,17 @@ func (r *RowClaims) table(live []string, lost bool) relay.LeaseTable {
 
 // prolong renews claims and returns the ids of the events that are still ours. It does so in parts: a settle of ours has to
 // wait for the part with its events.
-func (r *RowClaims) prolong(ctx context.Context, op string, m relay.Member, claims []claim) (ours []string, err error) {
+func (r *RowClaims) prolong(ctx context.Context, op string, m relay.Member, mine []claims.Claim) (ours map[string]bool, err error) {
 	const part = 500
-	for some := range slices.Chunk(claims, part) {
+	ours = make(map[string]bool, len(mine))
+	for some := range slices.Chunk(mine, part) {
 		var found []string
 		if err := r.run(ctx, op, "claim_renew", into(&found, scanValue[string]), toJSON(some), m.LeaseTTL.Seconds()); err != nil {
 			return nil, err
 		}
-		ours = append(ours, found...)
+		for _, event := range found {
+			ours[event] = true
+		}
 	}
 	return ours, nil
 }
@@ -132,14 +136,14 @@ func (r *RowClaims) Release(ctx context.Context, m relay.Member, held []relay.Le
 	if len(held) == 0 || !r.giveUp(m, held[0]) {
 		return nil
 	}
-	claims := r.book.surplus(nil)
-	if len(claims) == 0 {
+	mine := r.book.Surplus(nil)
+	if len(mine) == 0 {
 		return nil
 	}
-	if err := r.run(ctx, "release claims", "claim_release", nil, toJSON(claims)); err != nil {
+	if err := r.run(ctx, "release claims", "claim_release", nil, toJSON(mine)); err != nil {
 		return err
 	}
-	r.book.released(claims)
+	r.book.Released(mine)
 	return nil
 }
 

@@ -3,25 +3,22 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"strings"
 
+	"github.com/postrider/postrider/internal/claims"
 	"github.com/postrider/postrider/relay"
 )
 
 // candidate is an event that can be claimed, as the statement that claims it takes it.
 type candidate struct {
-	claim
+	claims.Claim
 	RetryCount int    `json:"retry_count"`
 	Seen       string `json:"seen,omitempty"` // the token of the claim that ran out
 
 	read relay.Event
 }
-
-// keptOfVainClaim is what the history of an event says about a claim that ran out. It is no attempt of the event's.
-const keptOfVainClaim = "a claim ran out without an outcome: its relay ended, or did not reach the database"
 
 // Read claims events and returns them. It first gives back the claims of events that the relay no longer has in flight.
 // The claims are committed when it returns; after an error the next Read gives back what may have been claimed.
@@ -39,13 +36,13 @@ func (r *RowClaims) Read(ctx context.Context, req relay.ReadRequest) ([]relay.Ev
 	if err != nil {
 		return nil, err
 	}
-	turn, surplus := r.book.turn(), r.book.surplus(req.InFlight)
-	look := search{ids: ids, tokens: newClaimTokens(), ReadRequest: req, shards: tables.shards, scanRow: scanEvent}
+	turn, surplus := r.book.Turn(), r.book.Surplus(req.InFlight)
+	look := search{ids: ids, tokens: claims.NewTokens(), ReadRequest: req, shards: tables.shards, scanRow: scanEvent}
 	if r.mapping != nil {
 		look.scanRow = r.scanTheirs
 	}
 	var candidates []candidate
-	var taken []string
+	var taken map[string]bool
 	err = r.repeat(ctx, op, func() error {
 		return r.inTx(ctx, func(tx *sql.Tx) (err error) {
 			if err := r.giveBack(ctx, op, tx, surplus); err != nil {
@@ -59,25 +56,25 @@ func (r *RowClaims) Read(ctx context.Context, req relay.ReadRequest) ([]relay.Ev
 		})
 	})
 	if err != nil {
-		r.book.doubt(claimsOf(candidates))
+		r.book.Doubt(claimsOf(candidates))
 		return nil, err
 	}
-	r.book.released(surplus)
+	r.book.Released(surplus)
 	return r.enterClaims(ctx, op, m, onlyTaken(candidates, taken), turn)
 }
 
-func (r *RowClaims) giveBack(ctx context.Context, op string, tx *sql.Tx, claims []claim) error {
-	if len(claims) == 0 {
+func (r *RowClaims) giveBack(ctx context.Context, op string, tx *sql.Tx, mine []claims.Claim) error {
+	if len(mine) == 0 {
 		return nil
 	}
-	return r.runIn(ctx, op, tx, "claim_release", nil, toJSON(claims))
+	return r.runIn(ctx, op, tx, "claim_release", nil, toJSON(mine))
 }
 
 // search is one look for events to claim.
 type search struct {
 	relay.ReadRequest
 	ids    ids
-	tokens claimTokens
+	tokens claims.Tokens
 	shards int
 
 	scanRow func(rows *sql.Rows, more ...any) (relay.Event, error)
@@ -90,7 +87,7 @@ func (r *RowClaims) candidates(ctx context.Context, op string, tx *sql.Tx, req s
 		flying[id] = true
 	}
 	suspects := 1
-	if r.book.holdsSuspect() {
+	if r.book.HoldsSuspect() {
 		suspects = 0
 	}
 	read := func(rows *sql.Rows) error {
@@ -99,7 +96,7 @@ func (r *RowClaims) candidates(ctx context.Context, op string, tx *sql.Tx, req s
 			if err != nil {
 				return err
 			}
-			if !flying[c.event] {
+			if !flying[c.Event] {
 				list = append(list, c)
 				size += c.read.Size()
 			}
@@ -152,34 +149,39 @@ func (l search) scan(rows *sql.Rows) (c candidate, err error) {
 	if c.ID, err = l.ids.value(c.read.ID); err != nil {
 		return c, err
 	}
-	c.event, c.Token, c.RetryCount = c.read.ID, l.tokens.after(c.Seen), c.read.RetryCount
+	c.Event, c.Token, c.RetryCount = c.read.ID, l.tokens.After(c.Seen), c.read.RetryCount
 	c.read.Shard = 0 // the one that the relay knows
-	if vain := vainClaims(c.Token); vain >= maxVain && c.read.Malformed == nil {
-		c.read.Malformed = fmt.Errorf("%d claims in a row ran out without an outcome: sending the event may be what ends the relays", vain)
+	if c.read.Malformed == nil {
+		c.read.Malformed = claims.Verdict(c.Token)
 	}
 	return c, nil
 }
 
-// take claims candidates and returns the ids of those that nobody else has taken before.
-func (r *RowClaims) take(ctx context.Context, op string, tx *sql.Tx, m relay.Member, candidates []candidate) (ids []string, err error) {
+// take claims candidates and tells those that nobody else has taken before.
+func (r *RowClaims) take(ctx context.Context, op string, tx *sql.Tx, m relay.Member, candidates []candidate) (taken map[string]bool, err error) {
 	if len(candidates) == 0 {
 		return nil, nil
 	}
-	err = r.runIn(ctx, op, tx, "claim_take", into(&ids, scanValue[string]), toJSON(candidates), m.LeaseTTL.Seconds(), m.ID, keptOfVainClaim)
-	return ids, err
+	var ids []string
+	err = r.runIn(ctx, op, tx, "claim_take", into(&ids, scanValue[string]), toJSON(candidates), m.LeaseTTL.Seconds(), m.ID, claims.KeptOfVain)
+	taken = make(map[string]bool, len(ids))
+	for _, id := range ids {
+		taken[id] = true
+	}
+	return taken, err
 }
 
 // enterClaims makes claims known to renewals. One that has begun since the given turn has not prolonged them, and yet the
 // relay takes its lease to guard them, so they are prolonged here.
 func (r *RowClaims) enterClaims(ctx context.Context, op string, m relay.Member, taken []candidate, turn int) ([]relay.Event, error) {
-	claims := claimsOf(taken)
-	if r.book.add(claims, turn) {
-		ours, err := r.prolong(ctx, op, m, claims)
+	mine := claimsOf(taken)
+	if r.book.Add(mine, turn) {
+		ours, err := r.prolong(ctx, op, m, mine)
 		if err != nil {
-			r.book.doubt(claims)
+			r.book.Doubt(mine)
 			return nil, err
 		}
-		r.book.lose(claims, ours)
+		r.book.Lose(mine, ours)
 		taken = onlyTaken(taken, ours)
 	}
 	events := make([]relay.Event, len(taken))
@@ -189,23 +191,19 @@ func (r *RowClaims) enterClaims(ctx context.Context, op string, m relay.Member, 
 	return events, nil
 }
 
-func onlyTaken(candidates []candidate, ids []string) (taken []candidate) {
-	ours := make(map[string]bool, len(ids))
-	for _, id := range ids {
-		ours[id] = true
-	}
+func onlyTaken(candidates []candidate, ours map[string]bool) (taken []candidate) {
 	for _, c := range candidates {
-		if ours[c.event] {
+		if ours[c.Event] {
 			taken = append(taken, c)
 		}
 	}
 	return taken
 }
 
-func claimsOf(candidates []candidate) []claim {
-	claims := make([]claim, len(candidates))
+func claimsOf(candidates []candidate) []claims.Claim {
+	mine := make([]claims.Claim, len(candidates))
 	for i, c := range candidates {
-		claims[i] = c.claim
+		mine[i] = c.Claim
 	}
-	return claims
+	return mine
 }

@@ -25,7 +25,7 @@ func (r *RowClaims) Settle(ctx context.Context, m relay.Member, settlements []re
 		return nil, err
 	}
 	published, failed, tried, err := r.claimSettlements(ids, settlements)
-	defer func() { r.book.settled(tried, written, err) }()
+	defer func() { r.book.Settled(tried, written, err) }()
 	if err != nil {
 		return nil, r.fail(op, err)
 	}
@@ -47,15 +47,15 @@ func (r *RowClaims) claimSettlements(ids ids, settlements []relay.Settlement) (p
 		if err != nil {
 			return nil, nil, tried, err
 		}
-		token, held := r.book.settle(one.ID)
+		mine, held := r.book.Settle(one.ID)
 		if !held {
 			continue
 		}
 		tried = append(tried, one.ID)
 		if one.State == postrider.StatePublished {
-			published = append(published, claimSettlement{row, token})
+			published = append(published, claimSettlement{row, mine.Token})
 		} else {
-			failed = append(failed, claimSettlement{row, token})
+			failed = append(failed, claimSettlement{row, mine.Token})
 		}
 	}
 	return published, failed, tried, nil
