@@ -1,4 +1,4 @@
-// Package sqlstore keeps an outbox in PostgreSQL or SQLite, over database/sql and any driver.
+// Package sqlstore keeps an outbox in PostgreSQL, MySQL, MariaDB or SQLite, over database/sql and any driver.
 //
 //	db, err := sql.Open("pgx", sqlstore.PostgresDSN(dsn))
 //	store, err := sqlstore.Open(db, sqlstore.Postgres, sqlstore.Config{Table: "app.outbox_events"})
@@ -6,22 +6,24 @@
 //
 // # Tables
 //
-// Init creates the outbox table and four side tables in the same schema. For the table outbox_events they are
-// outbox_shards (leases), outbox_relays (heartbeats), outbox_attempts (failed attempts and operators' actions) and
-// outbox_schema (version and layout); for any other table NAME they are NAME_shards and so on, so that several outboxes
-// can live in one schema. A table named outbox cannot stand beside one named outbox_events.
+// Init creates the outbox table and five side tables in the same schema. For the table outbox_events they are
+// outbox_shards (leases), outbox_relays (heartbeats), outbox_attempts (failed attempts and operators' actions),
+// outbox_versions (aggregate versions that have left) and outbox_schema (version and layout); for any other table NAME they
+// are NAME_shards and so on, so that several outboxes can live in one schema. A table named outbox cannot stand beside one named outbox_events.
 //
 // Producers insert rows by plain SQL in their own transactions. They leave id, status, retry_count, shard and created_at
 // to the database, and set next_attempt_at only to schedule an event. A second event with the same dedup_key is dropped by
 //
 //	INSERT ... ON CONFLICT (dedup_key) WHERE dedup_key IS NOT NULL DO NOTHING
 //
+// and in MySQL and MariaDB by ON DUPLICATE KEY UPDATE id = id.
+//
 // With a Mapping the outbox table is one that somebody else designed. Init then creates side tables only: besides those
-// above, NAME_failures (what failed and is not settled) and NAME_versions, and in PostgreSQL the function NAME_json.
+// above, NAME_failures (what failed and is not settled), and in PostgreSQL the function NAME_json.
 //
 // # What a relay's user of the database may do
 //
-// SELECT, UPDATE and DELETE on the outbox table; SELECT, INSERT and UPDATE on the shards; SELECT, INSERT, UPDATE and DELETE
+// SELECT, UPDATE and DELETE on the outbox table; SELECT, INSERT and UPDATE on the shards and the versions; SELECT, INSERT, UPDATE and DELETE
 // on the relays; SELECT, INSERT and DELETE on the attempts; SELECT on the schema table. Init needs the right to create
 // tables. Producers need INSERT on the outbox table. On a mapped table SELECT and UPDATE are enough, and where published
 // rows are deleted SELECT and DELETE, with UPDATE if a column is mapped in which failures show; cleaning it needs DELETE.
@@ -33,8 +35,15 @@
 // in the middle of a call leaves no lock behind that others wait for. SQLite needs two statements for some of it, in one
 // transaction. Reads that must not go astray over old statistics set the planner's switches for their transaction.
 //
+// What a relay writes to MySQL and MariaDB it writes by short transactions in READ COMMITTED that lock events by their primary
+// keys and do not wait for locked ones.
+//
 // Settle proves the lease by locking its row for key share, which shuts out Acquire (it locks for update and skips what is
-// locked) but not Renew. Read follows partial indexes that hold no settled row.
+// locked) but not Renew; MySQL knows no such lock, and there a renewal waits for a settle. Read follows indexes that hold
+// no settled row, or hold settled rows apart.
+//
+// RowClaims claims events one by one instead. Its statements are the files claim_*.sql; a mapped table's replace those of the
+// same name.
 //
 // What differs between the databases stands in the .sql files of each: the same names, the same parameters.
 package sqlstore
