@@ -1,6 +1,7 @@
 package relay_test
 
 import (
+	"context"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -81,6 +82,32 @@ func TestASinkThatIsDownHoldsNoVersionsOfOthers(t *testing.T) {
 		await(t, "the others published", func() bool { return m.count(postrider.StatePublished) == 2 })
 		wantIDs(t, up.ids("a"), two, three)
 		_ = stop() // an event is still on its way to the sink that is down
+	})
+}
+
+// slowSettle is a memory in which an outcome is written late.
+type slowSettle struct{ *memory }
+
+func (s slowSettle) Settle(ctx context.Context, m relay.Member, settlements []relay.Settlement) ([]string, error) {
+	time.Sleep(time.Second)
+	return s.memory.Settle(ctx, m, settlements)
+}
+
+func TestAGapHoldsItsKeyBeforeTheStoreKnowsOfIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, s := newMemory(), &recorder{}
+		one := m.addVersion("a", "placed", 1)
+		m.addVersion("a", "placed", 3)
+		m.addVersion("a", "placed", 4)
+		m.add("a", "placed")
+		cfg := setup(m, s)
+		cfg.Store = slowSettle{m}
+		_, stop := start(t, cfg)
+		time.Sleep(time.Hour)
+		wantIDs(t, s.ids("a"), one)
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
 	})
 }
 

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"context"
 	"testing"
 	"time"
 
@@ -40,7 +41,9 @@ func TestSettleWritesWhatOthersDoNotKeepLocked(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		settled, err := s.Settle(t.Context(), m, settlements)
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		defer cancel()
+		settled, err := s.Settle(ctx, m, settlements)
 		if err == nil || len(settled) != rows-2 {
 			t.Errorf("%d of %d rows were settled while 2 are locked, error %v", len(settled), rows, err)
 		}
