@@ -14,6 +14,7 @@ mysql_install() {
 mysql_prepare() { # DIR PORT
   local dir; dir=$(dir_in_root mysql "$1")
   write_mysql_grants "$1/grants.sql"
+  rm -f "$1/data/socket.lock" # left by a kill; its pid may be a zombie's or another process's, and then the server refuses to start
   [[ ! -e $1/data ]] || return 0
   rm -rf "$1/data.new"
   mkdir -p "$1/tmp"
