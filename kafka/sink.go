@@ -25,7 +25,10 @@ type Sink struct {
 	idle []*lane // lanes that were used and wait for the next use
 }
 
-var _ relay.Sink = (*Sink)(nil)
+var (
+	_ relay.Sink            = (*Sink)(nil)
+	_ relay.CloudEventsSink = (*Sink)(nil)
+)
 
 // Open checks the configuration and prepares a sink. It does not connect: a cluster that is not reachable shows as
 // unavailable when something is published, and with Check. The error reports every mistake of the configuration.
@@ -52,6 +55,9 @@ func open(c Config, extra ...kgo.Opt) (*Sink, error) {
 	}
 	return s, nil
 }
+
+// CloudEvents says how CloudEvents' Kafka protocol binding names attributes.
+func (s *Sink) CloudEvents() relay.CloudEventsBinding { return relay.CloudEventsBinding{Prefix: "ce_"} }
 
 // Publish sends the batch and waits for the acknowledgement of all in-sync replicas. See relay.Sink and the package
 // comment. It may take minutes when a broker stops answering after it may have taken a message.

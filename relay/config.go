@@ -143,7 +143,6 @@ func (c Config) validate() error {
 	}
 	require(c.Store != nil, "Store is missing")
 	require(c.Name != "", "Name is missing: relays with one name share the work")
-	require(len(c.Sinks) > 0, "Sinks is empty: there is nowhere to send events")
 	require(len(c.Routes) > 0, "Routes is empty: every event would become DEAD")
 	require(c.Claim == ClaimShard || c.Claim == ClaimRow, "Claim is %q, must be %q or %q", c.Claim, ClaimShard, ClaimRow)
 	require(c.Shards > 0, "Shards is %d, must be above 0", c.Shards)
@@ -159,13 +158,26 @@ func (c Config) validate() error {
 	require(c.Grace > 0, "Grace is %v, must be above 0", c.Grace)
 	require(c.Retention >= 0, "Retention is %v, must not be negative", c.Retention)
 	require(c.CleanEvery > 0 && c.CleanChunk > 0, "CleanEvery (%v) and CleanChunk (%d) must be above 0", c.CleanEvery, c.CleanChunk)
-	problems = append(problems, checkRetry("Retry", c.Retry))
-
-	seen := make(map[string]bool)
+	problems = append(problems, checkRetry("Retry", c.Retry), checkSinks(c.Sinks))
 	for i, s := range c.Sinks {
-		require(s.Name != "" && s.Sink != nil, "Sinks[%d] needs Name and Sink", i)
-		require(!seen[s.Name], "Sinks[%d]: the name %q is used twice", i, s.Name)
 		require(s.Concurrency > 0, "Sinks[%d]: Concurrency is %d, must be above 0", i, s.Concurrency)
+	}
+	return errors.Join(problems...)
+}
+
+func checkSinks(sinks []NamedSink) error {
+	var problems []error
+	if len(sinks) == 0 {
+		problems = append(problems, errors.New("Sinks is empty: there is nowhere to send events"))
+	}
+	seen := make(map[string]bool)
+	for i, s := range sinks {
+		if s.Name == "" || s.Sink == nil {
+			problems = append(problems, fmt.Errorf("Sinks[%d] needs Name and Sink", i))
+		}
+		if seen[s.Name] {
+			problems = append(problems, fmt.Errorf("Sinks[%d]: the name %q is used twice", i, s.Name))
+		}
 		seen[s.Name] = true
 	}
 	return errors.Join(problems...)
@@ -202,6 +214,8 @@ func (c Config) resolveRoutes() ([]*route, error) {
 		}
 		if err != nil {
 			problems = append(problems, fmt.Errorf("Routes[%d]: %w", i, err))
+		} else {
+			resolved.binding = bindingOf(c.Sinks[resolved.sink].Sink)
 		}
 		routes = append(routes, resolved)
 	}

@@ -38,24 +38,23 @@ const (
 
 	// HeadersDebezium is that of Debezium's outbox event router: id is the event id, eventType the event type.
 	HeadersDebezium HeaderStyle = "debezium"
+
+	// HeadersCloudEvents is the binary mode of CloudEvents 1.0: id is the event id, source a slash and the aggregate type,
+	// type the event type, subject the aggregate id, and the extensions partitionkey and aggregateversion. How they are
+	// written depends on the sink, see CloudEventsSink.
+	HeadersCloudEvents HeaderStyle = "cloudevents"
 )
+
+var headerStyles = []HeaderStyle{HeadersPostrider, HeadersDebezium, HeadersCloudEvents}
 
 // message makes the message that a sink sends for an event of the route.
 func (r *route) message(e *Event) Message {
-	return Message{EventID: e.EventID, Key: e.Key(), Topic: r.topic(e), Headers: headersOf(e, r.Headers), Payload: e.Payload}
+	return Message{EventID: e.EventID, Key: e.Key(), Topic: r.topic(e), Headers: r.headersOf(e), Payload: e.Payload}
 }
 
 // headersOf gives the headers of the style first; a header of the event never overrides one of them.
-func headersOf(e *Event, style HeaderStyle) []Header {
-	headers := make([]Header, 0, 8+len(e.Headers))
-	if style == HeadersDebezium {
-		headers = append(headers, Header{HeaderDebeziumID, e.EventID}, Header{HeaderDebeziumEventType, e.EventType})
-	} else {
-		headers = appendPostriderHeaders(headers, e)
-	}
-	if len(e.Headers) == 0 {
-		return headers
-	}
+func (r *route) headersOf(e *Event) []Header {
+	headers := r.styleHeaders(e)
 	for _, name := range ownHeaderNames(e) {
 		if !hasHeader(headers, name) {
 			headers = append(headers, Header{name, e.Headers[name]})
@@ -64,15 +63,28 @@ func headersOf(e *Event, style HeaderStyle) []Header {
 	return headers
 }
 
-func appendPostriderHeaders(headers []Header, e *Event) []Header {
-	headers = append(headers,
+func (r *route) styleHeaders(e *Event) []Header {
+	switch r.Headers {
+	case HeadersDebezium:
+		return []Header{{HeaderDebeziumID, e.EventID}, {HeaderDebeziumEventType, e.EventType}}
+	case HeadersCloudEvents:
+		return r.binding.headers(e)
+	default:
+		return postriderHeaders(e)
+	}
+}
+
+func postriderHeaders(e *Event) []Header {
+	headers := append(make([]Header, 0, 8+len(e.Headers)),
 		Header{HeaderEventID, e.EventID},
 		Header{HeaderIdempotencyKey, e.EventID},
 		Header{HeaderEventType, e.EventType},
 		Header{HeaderAggregateType, e.AggregateType},
 		Header{HeaderAggregateID, e.AggregateID},
-		Header{HeaderOutboxID, e.ID},
 	)
+	if e.ID != "" { // no outbox had it
+		headers = append(headers, Header{HeaderOutboxID, e.ID})
+	}
 	if e.AggregateVersion != nil {
 		headers = append(headers, Header{HeaderAggregateVersion, strconv.FormatInt(*e.AggregateVersion, 10)})
 	}
@@ -80,6 +92,9 @@ func appendPostriderHeaders(headers []Header, e *Event) []Header {
 }
 
 func ownHeaderNames(e *Event) []string {
+	if len(e.Headers) == 0 {
+		return nil
+	}
 	names := make([]string, 0, len(e.Headers))
 	for _, name := range traceHeaders {
 		if _, ok := e.Headers[name]; ok {

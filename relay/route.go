@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/postrider/postrider/relay/internal/lifecycle"
@@ -37,9 +38,10 @@ var errNoRoute = errors.New("no route matches this event: add a route for its ag
 // route is a Route that was checked and resolved.
 type route struct {
 	Route
-	sink   int // index of the sink
-	retry  RetryPolicy
-	pieces []topicPiece
+	sink    int // index of the sink
+	retry   RetryPolicy
+	pieces  []topicPiece
+	binding CloudEventsBinding // of the sink
 }
 
 // topicPiece is a literal, or the name of a field.
@@ -65,8 +67,8 @@ func resolveRoute(r Route, sinks map[string]int, fallback RetryPolicy) (*route, 
 		problems = append(problems, err)
 	}
 	setDefault(&r.Headers, HeadersPostrider)
-	if r.Headers != HeadersPostrider && r.Headers != HeadersDebezium {
-		problems = append(problems, fmt.Errorf("header style %q, must be %q or %q", r.Headers, HeadersPostrider, HeadersDebezium))
+	if !slices.Contains(headerStyles, r.Headers) {
+		problems = append(problems, fmt.Errorf("header style %q, must be one of %q", r.Headers, headerStyles))
 	}
 	resolved := &route{Route: r, sink: sink, retry: fallback, pieces: pieces}
 	if r.Retry != nil {
@@ -161,15 +163,19 @@ func (r *router) find(k Kind) *route {
 	if len(r.known) >= maxKnownKinds {
 		clear(r.known)
 	}
-	var found *route
-	for _, candidate := range r.routes {
-		if candidate.matches(k) {
-			found = candidate
-			break
-		}
-	}
+	found := routeOf(r.routes, k)
 	r.known[k] = found
 	return found
+}
+
+// routeOf returns the first route that matches, or nil.
+func routeOf(routes []*route, k Kind) *route {
+	for _, candidate := range routes {
+		if candidate.matches(k) {
+			return candidate
+		}
+	}
+	return nil
 }
 
 // kindsOf lists the kinds seen so far that go to one of the sinks.

@@ -64,8 +64,8 @@ func TestInventedKindsTakeBoundedMemory(t *testing.T) {
 }
 
 func TestUnknownHeaderStyleIsRefused(t *testing.T) {
-	_, err := resolveRoute(Route{Sink: "main", Headers: "cloudevents"}, map[string]int{"main": 0}, DefaultRetry())
-	if err == nil || !strings.Contains(err.Error(), `header style "cloudevents"`) {
+	_, err := resolveRoute(Route{Sink: "main", Headers: "cloudevent"}, map[string]int{"main": 0}, DefaultRetry())
+	if err == nil || !strings.Contains(err.Error(), `header style "cloudevent"`) {
 		t.Errorf("got %v", err)
 	}
 }

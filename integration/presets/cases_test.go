@@ -6,8 +6,10 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"testing"
 
 	"github.com/google/uuid"
+	"go.mongodb.org/mongo-driver/v2/bson"
 )
 
 // preset is how one table is filled, and what must arrive.
@@ -25,6 +27,7 @@ type preset struct {
 	columns  string // of the INSERT, as the framework writes it
 	table    map[string]string
 	values   func(s *stage, e event) []any
+	document func(t *testing.T, s *stage, e event) bson.M // with MongoDB, in place of columns, table, values and waiting
 	message  func(s *stage, e event) message
 	waiting  string // condition on the rows that are not published yet
 }
@@ -187,6 +190,40 @@ var presets = []preset{
 		},
 		waiting: `"StatusName" <> 'Succeeded'`,
 	},
+	{
+		name: "domain-events", servers: []server{mongodb}, route: "{sink: main, topic: {topic}}",
+		id: objectID, idHeader: "X-Event-Id", document: lessonCompleted,
+		message: func(s *stage, e event) message {
+			return message{map[string]string{"X-Event-Type": "LessonCompleted", "X-Aggregate-Type": "lesson"}, e.payload}
+		},
+	},
+	{
+		name: "domain-events", relay: ", claim: row", unordered: true, servers: []server{mongodb}, route: "{sink: main, topic: {topic}}",
+		id: objectID, idHeader: "X-Event-Id", document: lessonCompleted,
+		message: func(s *stage, e event) message {
+			return message{map[string]string{"X-Event-Type": "LessonCompleted", "X-Aggregate-Type": "lesson"}, e.payload}
+		},
+	},
+}
+
+// objectID is the hex of one, as a driver makes it: those of one process ascend.
+func objectID(int) string { return bson.NewObjectID().Hex() }
+
+func lessonCompleted(t *testing.T, s *stage, e event) bson.M {
+	t.Helper()
+	id, err := bson.ObjectIDFromHex(e.id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var payload bson.D
+	if err := bson.UnmarshalExtJSON([]byte(e.payload), false, &payload); err != nil {
+		t.Fatal(err)
+	}
+	return bson.M{
+		"_id": id, "domain": "lesson", "objectId": e.key, "eventType": "LessonCompleted", "payload": payload,
+		"dedupKey": "LessonCompleted:" + e.id, "status": "PENDING", "attempts": 0, "nextAttemptAt": s.now(),
+		"lockedBy": nil, "leaseExpiresAt": nil,
+	}
 }
 
 func eventuateHeaders(e event) string {

@@ -5,7 +5,6 @@ package presets_test
 import (
 	"bytes"
 	"cmp"
-	"context"
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
@@ -56,10 +55,10 @@ func TestPresets(t *testing.T) {
 				s := newStage(t, p, server)
 				relays := []*daemon.Process{s.start(t), s.start(t), s.start(t)}
 				added := s.addSome(t, events/3)
-				await.True(t, limit, "some are published", func() bool { return s.left(t) < len(added)/2 })
+				await.True(t, limit, "some are published", func() bool { return s.table.left(t) < len(added)/2 })
 				relays[0].Signal(t, syscall.SIGKILL)
 				added = append(added, s.addSome(t, events-events/3)...)
-				await.True(t, limit, "all are published", func() bool { return s.left(t) == 0 })
+				await.True(t, limit, "all are published", func() bool { return s.table.left(t) == 0 })
 				s.check(t, added)
 				for _, relay := range relays[1:] {
 					relay.Signal(t, syscall.SIGTERM)
@@ -90,13 +89,13 @@ func (s *stage) addSome(t *testing.T, n int) (committed []event) {
 			some[i] = s.next()
 		}
 		if rand.N(rollBack) == 0 {
-			s.add(t, some, false)
+			s.table.add(t, s, some, false)
 			for _, e := range some {
 				s.numbers[e.key]--
 			}
 			continue
 		}
-		s.add(t, some, true)
+		s.table.add(t, s, some, true)
 		committed = append(committed, some...)
 	}
 	return committed
@@ -109,37 +108,6 @@ func (s *stage) next() event {
 	s.numbers[key]++
 	return event{id: s.preset.id(s.count), key: key, number: s.numbers[key],
 		payload: fmt.Sprintf(`{"n": %d, "key": %q, "text": "ä \" 😀 \\u0041"}`, s.numbers[key], key)}
-}
-
-func (s *stage) add(t *testing.T, some []event, commit bool) {
-	t.Helper()
-	tx, err := s.db.BeginTx(t.Context(), nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer tx.Rollback()
-	for _, e := range some {
-		if _, err := tx.ExecContext(t.Context(), s.preset.insert(s.server), s.preset.values(s, e)...); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if !commit {
-		return
-	}
-	if err := tx.Commit(); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// left counts the events that are not published yet; all, while the database does not answer.
-func (s *stage) left(t *testing.T) int {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	n := 0
-	if err := s.db.QueryRowContext(ctx, s.preset.left(s.server)).Scan(&n); err != nil {
-		t.Fatal(err)
-	}
-	return n
 }
 
 // check compares the topic with what was committed: each event is there with its envelope, nothing else is, and the first

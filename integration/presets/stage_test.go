@@ -2,7 +2,6 @@ package presets_test
 
 import (
 	"crypto/rand"
-	"database/sql"
 	"fmt"
 	"net/url"
 	"os"
@@ -11,52 +10,24 @@ import (
 	"testing"
 	"time"
 
-	_ "github.com/go-sql-driver/mysql" // driver mysql
-	_ "github.com/jackc/pgx/v5/stdlib" // driver pgx
-
 	"github.com/postrider/postrider/integration/internal/broker"
 	"github.com/postrider/postrider/integration/internal/daemon"
 	"github.com/postrider/postrider/integration/internal/servers"
-	"github.com/postrider/postrider/sqlstore"
 )
 
-// server is one of the real database servers.
-type server struct {
-	name     string
-	variable string // environment variable with its address
-	driver   string
-}
-
-var (
-	postgres = server{"PostgreSQL", "POSTRIDER_TEST_POSTGRES", "pgx"}
-	mysql    = server{"MySQL", "POSTRIDER_TEST_MYSQL", "mysql"}
-	mariadb  = server{"MariaDB", "POSTRIDER_TEST_MARIADB", "mysql"}
-)
-
-func (s server) isPostgres() bool { return s.driver == "pgx" }
-
-func (s server) open(t *testing.T, address string) *sql.DB {
-	t.Helper()
-	var err error
-	if !s.isPostgres() {
-		if address, err = sqlstore.MySQLDSN(address); err != nil {
-			t.Fatal(err)
-		}
-	}
-	db, err := sql.Open(s.driver, address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { db.Close() })
-	return db
+// table is a table or a collection of a database server, as its application has it.
+type table interface {
+	// add adds events in one transaction. The transaction is rolled back where it is not to be committed.
+	add(t *testing.T, s *stage, some []event, commit bool)
+	// left counts the events that are not published yet.
+	left(t *testing.T) int
 }
 
 // stage is a database with the table of a preset, and a topic that its events go to.
 type stage struct {
 	preset  preset
-	server  server
 	dsn     string
-	db      *sql.DB
+	table   table
 	kafka   string
 	topic   string
 	count   int            // events that were made
@@ -65,17 +36,23 @@ type stage struct {
 
 func newStage(t *testing.T, p preset, on server) *stage {
 	t.Helper()
-	s := &stage{preset: p, server: on, kafka: os.Getenv("POSTRIDER_TEST_KAFKA"), numbers: make(map[string]int)}
+	s := &stage{preset: p, kafka: os.Getenv("POSTRIDER_TEST_KAFKA"), numbers: make(map[string]int)}
 	s.topic = p.topicPrefix + "t" + strings.ToLower(rand.Text())
 	broker.CreateTopic(t, s.kafka, s.topic, 6, nil)
-	s.makeDatabase(t)
-	for statement := range strings.SplitSeq(s.ddl(t), ";\n") {
-		if strings.TrimSpace(statement) == "" {
-			continue
-		}
-		if _, err := s.db.ExecContext(t.Context(), statement); err != nil {
-			t.Fatalf("%s: %v", statement, err)
-		}
+	address := os.Getenv(on.variable)
+	if address == "" {
+		t.Fatalf("%s is not set: scripts/services starts the servers", on.variable)
+	}
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	u.Path = "/presets_" + strings.ToLower(rand.Text())
+	s.dsn = u.String()
+	if on == mongodb {
+		s.table = newCollection(t, s.dsn, p)
+	} else {
+		s.table = newSQLTable(t, on, address, s.dsn, p)
 	}
 	for _, command := range []string{"init", "check"} {
 		if r := daemon.Run(t, binary, command, "-c", s.config(t, "")); r.Code != 0 {
@@ -83,56 +60,6 @@ func newStage(t *testing.T, p preset, on server) *stage {
 		}
 	}
 	return s
-}
-
-func (s *stage) makeDatabase(t *testing.T) {
-	t.Helper()
-	address := os.Getenv(s.server.variable)
-	if address == "" {
-		t.Fatalf("%s is not set: scripts/services starts the servers", s.server.variable)
-	}
-	name := "presets_" + strings.ToLower(rand.Text())
-	admin := s.server.open(t, address)
-	create := "CREATE DATABASE " + name
-	if !s.server.isPostgres() {
-		create += " CHARACTER SET utf8mb4"
-	}
-	if _, err := admin.Exec(create); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		drop := "DROP DATABASE " + name
-		if s.server.isPostgres() {
-			drop += " WITH (FORCE)"
-		}
-		if _, err := admin.Exec(drop); err != nil {
-			t.Error(err)
-		}
-	})
-	u, err := url.Parse(address)
-	if err != nil {
-		t.Fatal(err)
-	}
-	u.Path = "/" + name
-	s.dsn = u.String()
-	s.db = s.server.open(t, s.dsn)
-}
-
-// ddl is the statements that make the table, as its own framework or article has them.
-func (s *stage) ddl(t *testing.T) string {
-	t.Helper()
-	kind := "mysql"
-	if s.server.isPostgres() {
-		kind = "postgres"
-	}
-	text, err := os.ReadFile(filepath.Join("testdata", s.preset.name+"."+kind+".sql"))
-	if err != nil {
-		text, err = os.ReadFile(filepath.Join("testdata", s.preset.name+".sql"))
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
 }
 
 // config writes the configuration of one process.

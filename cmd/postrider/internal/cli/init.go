@@ -51,7 +51,7 @@ func (c *command) init() *cobra.Command {
 
 func (c *command) printReady(cfg *config.Config, outbox *wiring.Outbox) error {
 	text := "outbox %s is ready in %s\n"
-	if cfg.Outbox.Mapping != nil {
+	if cfg.Outbox.IsTheirs() {
 		text = "the side tables of %s are ready in %s; the table itself was not touched\n"
 	}
 	_, err := fmt.Fprintf(c.stdout, text, cfg.Outbox.Table, outbox.Address)

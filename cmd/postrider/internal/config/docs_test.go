@@ -3,6 +3,7 @@ package config
 import (
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -46,8 +47,12 @@ func yamlBlocks(text string) (blocks []string) {
 	return blocks
 }
 
-// whole adds what a block leaves out because it shows one section.
+// address is the example that a comment gives for the address of a database.
+var address = regexp.MustCompile(`\$\{DATABASE_URL\} +# (\S+)`)
+
+// whole takes the address that the block tells people to write, and adds what it leaves out because it shows one section.
 func whole(block string) string {
+	block = address.ReplaceAllString(block, `"$1"`)
 	if !strings.Contains(block, "\nsinks:") {
 		block += "sinks: {main: {type: stdout}}\nroutes: [{sink: main}]\n"
 	}

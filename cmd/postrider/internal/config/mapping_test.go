@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postrider/postrider/mongo"
 	"github.com/postrider/postrider/sqlstore"
 )
 
@@ -44,6 +45,30 @@ func TestPresetIsWhatTheFileDoesNotSay(t *testing.T) {
 	}
 	if again, _ := sqlstore.FindPreset(sqlstore.Postgres, "wallet-outbox"); !reflect.DeepEqual(again, preset) {
 		t.Errorf("the preset was changed: %+v", again)
+	}
+}
+
+func TestCollectionIsReadAsATableIs(t *testing.T) {
+	c := parseFile(t, "testdata/valid/collection.yaml", nil)
+	want := Outbox{
+		DSN: "mongodb://db:27017/app", Database: MongoDB, Table: "outbox", Payload: PayloadJSON, Preset: "domain-events",
+		Documents: &mongo.Mapping{
+			Order: "position", EventID: "meta.id", AggregateType: "domain", AggregateID: "payload.userId, objectId", EventType: "eventType",
+			Topic: "meta.topic", ContentType: "meta.type", DedupKey: "dedupKey", Payload: "payload", Headers: "meta.headers",
+			HeaderTerms: map[string]string{"X-Tenant": "tenant"}, Status: "status",
+			Words: mongo.Words{
+				Pending: []string{"PENDING", "AGAIN"}, Processing: "SENDING", Published: "DONE", Dead: "BROKEN", Discarded: "DROPPED",
+			},
+			RetryCount: "attempts", NextAttemptAt: "nextAttemptAt", LastError: "lastError", UpdatedAt: "changedAt", PublishedAt: "sentAt",
+			PublishedTo: "sentTo", ClaimToken: "lockedBy", ProcessingUntil: "leaseExpiresAt", CreatedAt: "createdAt",
+			Filter: `{"tenant": "eu"}`,
+		},
+	}
+	if !reflect.DeepEqual(c.Outbox, want) {
+		t.Errorf("got:\n%+v\nwant:\n%+v", c.Outbox.Documents, want.Documents)
+	}
+	if c.Relay.Claim != ClaimRow || c.Relay.OnPublished != KeepPublished || c.Relay.Retention != 0 {
+		t.Errorf("relay is %+v", c.Relay)
 	}
 }
 

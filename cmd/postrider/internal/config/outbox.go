@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strings"
 
+	"github.com/postrider/postrider/mongo"
 	"github.com/postrider/postrider/sqlstore"
 )
 
@@ -24,14 +25,23 @@ type Outbox struct {
 	// Preset names what Mapping was before the file changed it; it may be
 	// empty.
 	Preset string
-	// Mapping is nil for a table that postrider init creates.
+	// Mapping is nil for a table that postrider init creates, and with
+	// MongoDB.
 	Mapping *sqlstore.Mapping
+	// Documents is the mapping of a collection of MongoDB; it is nil for one
+	// that postrider init creates.
+	Documents *mongo.Mapping
 }
+
+// IsTheirs reports whether somebody else designed the table.
+func (o Outbox) IsTheirs() bool { return o.Mapping != nil || o.Documents != nil }
 
 // marksPublished reports whether a row can show that it was published.
 func (o Outbox) marksPublished() bool {
 	m := o.Mapping
 	switch {
+	case o.Documents != nil:
+		return o.Documents.Words.Published != ""
 	case m == nil:
 		return true
 	case m.Status != "":
@@ -43,6 +53,9 @@ func (o Outbox) marksPublished() bool {
 
 // takesClaims reports whether a row can show which relay has claimed it.
 func (o Outbox) takesClaims() bool {
+	if d := o.Documents; d != nil {
+		return d.ClaimToken != "" && d.ProcessingUntil != ""
+	}
 	m := o.Mapping
 	return m == nil || m.ClaimToken != "" && m.ProcessingUntil != "" && m.Words.Processing != ""
 }
@@ -89,7 +102,7 @@ func readOutbox(v value) Outbox {
 		if outbox.Database == MongoDB && o.has("payload") {
 			o.problem("payload", "means nothing with MongoDB, where each event says it by its type", "remove it")
 		}
-		outbox.Mapping = readMapping(o, &outbox)
+		readMapping(o, &outbox)
 	})
 	return outbox
 }

@@ -157,10 +157,10 @@ func parseName(text string) (string, *mistake) {
 func readSharing(o *object, relay *Relay, outbox Outbox) {
 	choice(o, "claim", &relay.Claim, ClaimShard, ClaimRow)
 	switch {
-	case relay.Claim != ClaimRow:
+	case relay.Claim != ClaimRow || outbox.takesClaims():
 	case outbox.Database == MongoDB:
-		o.problem("claim", "row is not available with MongoDB in this version", "write claim: shard")
-	case !outbox.takesClaims():
+		o.problem("claim", "row needs documents with fields for it", "map columns.claim_token and columns.processing_until, or write claim: shard, which serves every collection")
+	default:
 		o.problem("claim", "row needs a table with columns for it", "map columns.claim_token, columns.processing_until and status.processing, or write claim: shard, which serves every table")
 	}
 	readOrder(o, relay)
@@ -227,7 +227,7 @@ func readPoll(v value, poll *Poll) {
 }
 
 func readPublished(o *object, relay *Relay, outbox Outbox) {
-	if outbox.Mapping != nil {
+	if outbox.IsTheirs() {
 		relay.Retention = 0
 	}
 	if outbox.Preset != "" && !outbox.marksPublished() {

@@ -84,10 +84,7 @@ func readRoute(v value, sinks []Sink, defaults Route) Route {
 			return text, nil
 		})
 		strAs(o, "topic", &route.Topic, func(text string) (string, *mistake) { return parseTopic(text, sink.Type) })
-		if choice(o, "headers", &route.Headers, HeadersPostrider, HeadersCloudEvents, HeadersDebezium) &&
-			route.Headers == HeadersCloudEvents {
-			o.problem("headers", "cloudevents is not available in this version", "write postrider or debezium")
-		}
+		choice(o, "headers", &route.Headers, HeadersPostrider, HeadersCloudEvents, HeadersDebezium)
 		route.Retry = readRetry(o.field("retry"), defaults.Retry)
 	})
 	return route

@@ -25,6 +25,7 @@ func openMongoDB(c *config.Config) (*Outbox, error) {
 	store, err := mongo.Open(client.Database(database).Collection(c.Outbox.Table), mongo.StoreConfig{
 		Shards:          c.Relay.Shards,
 		DeletePublished: c.Relay.OnPublished == config.DeletePublished,
+		Mapping:         c.Outbox.Documents,
 	})
 	if err != nil {
 		return nil, &ConfigError{"outbox", errors.Join(err, disconnect())}

@@ -89,10 +89,13 @@ func (o *Outbox) Print(w io.Writer) error {
 
 // ForRelay is the outbox for one relay that shares the work in the given way. Each relay needs its own.
 func (o *Outbox) ForRelay(claim config.Claim) relay.Store {
-	if store, ok := o.Store.(*sqlstore.Store); ok && claim == config.ClaimRow {
+	if claim != config.ClaimRow {
+		return o.Store
+	}
+	if store, ok := o.Store.(*mongo.Store); ok {
 		return store.RowClaims()
 	}
-	return o.Store
+	return o.Store.(*sqlstore.Store).RowClaims()
 }
 
 // Close closes the connections.

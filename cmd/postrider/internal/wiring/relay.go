@@ -2,6 +2,7 @@ package wiring
 
 import (
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
+	"github.com/postrider/postrider/kafka"
 	"github.com/postrider/postrider/relay"
 )
 
@@ -31,6 +32,23 @@ func RelayConfig(c *config.Config, store relay.Store) relay.Config {
 		cfg.Retention = r.Retention
 	}
 	return cfg
+}
+
+// PlanOf tells where an event would go. It opens no sink; found is false when no route matches.
+func PlanOf(c *config.Config, e relay.Event) (p relay.Plan, found bool, err error) {
+	cfg := relay.Config{Routes: routes(c)}
+	for _, s := range c.Sinks {
+		cfg.Sinks = append(cfg.Sinks, relay.NamedSink{Name: s.Name, Type: string(s.Type), Sink: unopened(s.Type)})
+	}
+	return relay.PlanOf(cfg, e)
+}
+
+// unopened is a sink of the type that can only tell how it writes the headers of a message.
+func unopened(t config.SinkType) relay.Sink {
+	if t == config.SinkKafka {
+		return (*kafka.Sink)(nil)
+	}
+	return nil
 }
 
 func routes(c *config.Config) []relay.Route {
