@@ -14,6 +14,9 @@ import (
 
 // Backlog implements relay.Store. The oldest event is the oldest among those that stand first in their shard, fell due
 // first there, or are the oldest that failed there.
+//
+// For relays that lease shards it also gives back what relays that claimed events have left behind, before the outbox was
+// given to these. Renew must not do that: a lease must not depend on whether the outbox can be written.
 func (s *Store) Backlog(ctx context.Context) (relay.Backlog, error) {
 	const op = "measure the backlog"
 	n, oldest, err := s.measure(ctx, op)
@@ -29,7 +32,10 @@ func (s *Store) Backlog(ctx context.Context) (relay.Backlog, error) {
 	for _, o := range oldest {
 		b.OldestPending = max(b.OldestPending, o.age)
 	}
-	return b, nil
+	if n[postrider.StateProcessing] > 0 && s.leasing.Load() {
+		err = s.giveBackExpired(ctx)
+	}
+	return b, s.fail(op, err)
 }
 
 // measure counts the events of each state but PUBLISHED and finds the oldest of each shard in which something waits.
@@ -82,22 +88,9 @@ func (s *Store) oldest(ctx context.Context, shards int) (list []oldestEvent, err
 	if err != nil {
 		return nil, err
 	}
-	all := make([]int, shards)
-	for i := range all {
-		all[i] = i
-	}
-	for some := range slices.Chunk(all, shardsPerQuery) {
-		var heads []bson.A
-		for _, shard := range some {
-			in := bson.M{"shard": shard}
-			due := bson.M{"shard": shard, "next_attempt_at": bson.M{"$lte": now}}
-			heads = append(heads, head(with(ready, in), "_id"), head(with(waiting, due), "next_attempt_at"), head(with(failed, in), "created_at"))
-		}
-		found, err := aggregate[oldestEvent](ctx, s.events, union(s.events.Name(), heads))
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, found...)
+	list, err = aggregate[oldestEvent](ctx, s.schema, heads(s.events.Name(), shards, now))
+	if err != nil {
+		return nil, err
 	}
 	claimed, err := find[oldestEvent](ctx, s.events, isProcessing, options.Find().SetLimit(maxClaimed).
 		SetSort(ascending("processing_until", "_id")).SetProjection(headFields))
@@ -109,14 +102,38 @@ const maxClaimed = 10_000
 
 var isProcessing = bson.M{"status": postrider.StateProcessing}
 
-// head is the pipeline that finds the first event by a field.
-func head(match bson.M, field string) bson.A {
+// heads is a pipeline over the layout that finds the first event of each shard in each of the orders that an index keeps.
+// The shards are its rows, each of which looks into the indexes once. To have a pipeline for each shard instead is no way:
+// a server that plans their union as a whole takes seconds for it, however little waits.
+func heads(collection string, shards int, now time.Time) bson.A {
+	due := with(waiting, bson.M{"next_attempt_at": bson.M{"$lte": now}})
 	return bson.A{
-		bson.M{"$match": match},
-		bson.M{"$sort": ascending(field)},
-		bson.M{"$limit": 1},
-		bson.M{"$project": headFields},
+		isLayout,
+		bson.M{"$project": bson.M{"_id": 0, "shard": bson.M{"$range": bson.A{0, shards}}}},
+		bson.M{"$unwind": "$shard"},
+		head(collection, "ready", ready, "_id"),
+		head(collection, "waiting", due, "next_attempt_at"),
+		head(collection, "failed", failed, "created_at"),
+		bson.M{"$project": bson.M{"head": bson.M{"$concatArrays": bson.A{"$ready", "$waiting", "$failed"}}}},
+		bson.M{"$unwind": "$head"},
+		bson.M{"$replaceRoot": bson.M{"newRoot": "$head"}},
 	}
+}
+
+// head is the stage that finds the first event of a row's shard by a field.
+func head(collection, as string, match bson.M, field string) bson.M {
+	return bson.M{"$lookup": bson.M{
+		"from":         collection,
+		"localField":   "shard",
+		"foreignField": "shard",
+		"pipeline": bson.A{
+			bson.M{"$match": match},
+			bson.M{"$sort": ascending(field)},
+			bson.M{"$limit": 1},
+			bson.M{"$project": headFields},
+		},
+		"as": as,
+	}}
 }
 
 var headFields = bson.M{"shard": 1, "aggregate_id": 1, "event_id": 1, "last_error": 1, "created_at": 1}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
@@ -18,8 +19,8 @@ var _ relay.Store = (*RowClaims)(nil)
 // relay at a time: each relay.Relay needs its own. It is safe for concurrent use.
 //
 // A claim is a token in the document and a time at which it runs out; who does not know the token changes nothing. It is
-// taken by comparing and setting in one update of the document. Renew prolongs the claims of everything in flight, so the
-// lease that it answers for guards them. Because it answers for one lease in place of all shards, the relay believes to own
+// taken by comparing and setting in one update of the document. Renew prolongs the claims of what is in flight, but for
+// those that are new, so the lease that it answers for guards them (see claims.Lasts). Because it answers for one lease in place of all shards, the relay believes to own
 // one shard, and every event that Read returns is in it.
 //
 // Claims that run out are taken over by another relay under a token of its own, which spends no attempt, as with
@@ -60,12 +61,13 @@ func (r *RowClaims) Renew(ctx context.Context, beat relay.Heartbeat, _ []relay.L
 		return relay.LeaseTable{}, r.fail(op, err)
 	}
 	r.enter(beat.Member)
-	mine := r.book.Renewable()
+	begin := time.Now()
+	mine := r.book.Renewable(begin.Add(beat.LeaseTTL))
 	ours, err := r.prolong(ctx, beat.Member, mine)
 	if err != nil {
 		return relay.LeaseTable{}, r.fail(op, err)
 	}
-	return r.table(live, r.book.Lose(mine, ours)), nil
+	return r.table(live, r.book.Prolonged(mine, ours, begin.Add(claims.Lasts(beat.LeaseTTL)))), nil
 }
 
 // enter makes m the member that the claims belong to. Those of another one before it are left to run out: something may
@@ -98,7 +100,7 @@ func (r *RowClaims) prolong(ctx context.Context, m relay.Member, mine []claims.C
 		return nil, nil
 	}
 	shape := r.shape()
-	update := bson.A{bson.M{"$set": bson.M{shape.until: fromNow(m.LeaseTTL)}}}
+	update := bson.A{bson.M{"$set": bson.M{shape.until: fromNow(claims.Lasts(m.LeaseTTL))}}}
 	if _, err := r.events.UpdateMany(ctx, shape.ours(mine), update); err != nil {
 		return nil, err
 	}

@@ -38,12 +38,11 @@ func (r *RowClaims) Read(ctx context.Context, req relay.ReadRequest) ([]relay.Ev
 	if _, err := r.fits(ctx, op); err != nil {
 		return nil, err
 	}
-	turn := r.book.Turn()
 	if err := r.giveBack(ctx, r.book.Surplus(req.InFlight)); err != nil {
 		return nil, r.fail(op, err)
 	}
 	for range maxLooks {
-		events, found, err := r.claim(ctx, m, req, turn)
+		events, found, err := r.claim(ctx, m, req)
 		if err != nil || len(events) > 0 || !found {
 			return events, r.fail(op, err)
 		}
@@ -51,19 +50,20 @@ func (r *RowClaims) Read(ctx context.Context, req relay.ReadRequest) ([]relay.Ev
 	return nil, nil
 }
 
-// claim looks once, and tells whether it found anything.
-func (r *RowClaims) claim(ctx context.Context, m relay.Member, req relay.ReadRequest, turn int) (events []relay.Event, found bool, err error) {
+// claim looks once, and tells whether it found anything, be it that others were faster.
+func (r *RowClaims) claim(ctx context.Context, m relay.Member, req relay.ReadRequest) (events []relay.Event, found bool, err error) {
 	look := &look{RowClaims: r, ReadRequest: req, tokens: claims.NewTokens()}
 	candidates, err := look.candidates(ctx)
 	if err != nil || len(candidates) == 0 {
-		return nil, false, err
+		return nil, look.outrun, err
 	}
+	begin := time.Now()
 	taken, err := look.take(ctx, m, candidates)
 	if err != nil {
 		r.book.Doubt(claimsOf(candidates))
 		return nil, true, err
 	}
-	events, err = r.enterClaims(ctx, m, taken, turn)
+	events, err = r.enterClaims(ctx, m, taken, begin.Add(claims.Lasts(m.LeaseTTL)))
 	return events, true, err
 }
 
@@ -73,6 +73,7 @@ type look struct {
 	relay.ReadRequest
 	tokens claims.Tokens
 	now    time.Time
+	outrun bool // something that was found had been claimed before it was fetched
 }
 
 // candidates returns what can be claimed, within the limits: first what others have left behind.
@@ -113,6 +114,7 @@ func (l *look) candidates(ctx context.Context) (list []claimable, err error) {
 		if err != nil {
 			return nil, err
 		}
+		l.outrun = l.outrun || len(found) < len(ids)
 		for _, c := range found {
 			if size < l.MaxBytes && !flying[c.Event] && l.wants(c.read) {
 				list = append(list, c)
@@ -149,33 +151,21 @@ func (l *look) free(ctx context.Context, limit int) ([]any, error) {
 	if l.theirs != nil {
 		return l.freeOfTheirs(ctx, limit)
 	}
-	shards := inTurnFrom(rand.IntN(l.known().Shards), l.known().Shards)
 	req := l.ReadRequest
+	req.Shards = inTurnFrom(rand.IntN(l.known().Shards), l.known().Shards)
 	req.InFlight, req.PerShard, req.Limit = nil, limit, limit
 	c, err := l.choice(req)
 	if err != nil {
 		return nil, err
 	}
 	c.now = l.now
-	var ids []any
-	for some := range slices.Chunk(shards, shardsPerLook) {
-		c.Shards, c.Limit = some, limit-len(ids)
-		chosen, err := l.choose(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		for _, id := range chosen {
-			ids = append(ids, id)
-		}
-		if len(ids) >= limit {
-			break
-		}
+	chosen, err := l.choose(ctx, c)
+	ids := make([]any, len(chosen))
+	for i, id := range chosen {
+		ids[i] = id
 	}
-	return ids, nil
+	return ids, err
 }
-
-// shardsPerLook is how many shards are looked at before what they had is counted.
-const shardsPerLook = 8
 
 // inTurnFrom lists the shards from first on.
 func inTurnFrom(first, shards int) []int {
@@ -251,7 +241,7 @@ func (l *look) take(ctx context.Context, m relay.Member, candidates []claimable)
 		if c.seen == "" {
 			filter = bson.M{"$and": bson.A{id, shape.pending, l.isDue()}}
 		}
-		set := with(shape.take, bson.M{shape.token: literal(c.Token), shape.until: fromNow(m.LeaseTTL)})
+		set := with(shape.take, bson.M{shape.token: literal(c.Token), shape.until: fromNow(claims.Lasts(m.LeaseTTL))})
 		writes[i] = driver.NewUpdateOneModel().SetFilter(filter).SetUpdate(bson.A{bson.M{"$set": set}})
 	}
 	if _, err := l.events.BulkWrite(ctx, writes, options.BulkWrite().SetOrdered(false)); err != nil {
@@ -285,20 +275,21 @@ func (l *look) isDue() bson.M {
 	return bson.M{"$or": bson.A{bson.M{"waiting": false}, bson.M{"next_attempt_at": bson.M{"$lte": l.now}}}}
 }
 
-// enterClaims makes claims known to renewals. One that has begun since the given turn has not prolonged them, and yet the
-// relay takes its lease to guard them, so they are prolonged here.
-func (r *RowClaims) enterClaims(ctx context.Context, m relay.Member, taken []claimable, turn int) (events []relay.Event, err error) {
+// enterClaims makes claims, which last until the given time or longer, known to renewals. One that has begun meanwhile has not
+// prolonged them, and yet the relay takes its lease to guard them, so they are prolonged here if they are shorter.
+func (r *RowClaims) enterClaims(ctx context.Context, m relay.Member, taken []claimable, until time.Time) (events []relay.Event, err error) {
 	mine := claimsOf(taken)
 	ours := map[string]bool{}
 	for _, c := range mine {
 		ours[c.Event] = true
 	}
-	if r.book.Add(mine, turn) {
+	if r.book.Add(mine, until) {
+		until = time.Now().Add(claims.Lasts(m.LeaseTTL))
 		if ours, err = r.prolong(ctx, m, mine); err != nil {
 			r.book.Doubt(mine)
 			return nil, err
 		}
-		r.book.Lose(mine, ours)
+		r.book.Prolonged(mine, ours, until)
 	}
 	for _, c := range taken {
 		if ours[c.Event] {

@@ -66,23 +66,11 @@ func (c claimShape) expired(now time.Time, more bson.M) bson.M {
 // fromNow is a time by the server's clock, in a pipeline.
 func fromNow(d time.Duration) bson.M { return bson.M{"$add": bson.A{"$$NOW", milliseconds(d)}} }
 
-// noClaimsFor is how long no claims are looked for after there were none: in a collection that somebody else designed no
-// index leads to them.
-const noClaimsFor = time.Minute
-
 // giveBackExpired makes events PENDING again whose claims ran out, some at a time: relays that claimed one by one may have
 // left them behind, before the outbox was given to those that lease shards.
 func (s *Store) giveBackExpired(ctx context.Context) error {
 	shape := s.shape()
-	if shape.token == "" || s.theirs != nil && time.Since(time.Unix(0, s.noClaimsAt.Load())) < noClaimsFor {
-		return nil
-	}
-	claimed, err := find[waitingDoc](ctx, s.events, shape.claimed, options.Find().SetLimit(1).SetProjection(bson.M{"_id": 1}))
-	if err != nil {
-		return err
-	}
-	if len(claimed) == 0 {
-		s.noClaimsAt.Store(time.Now().UnixNano())
+	if shape.token == "" {
 		return nil
 	}
 	now, err := s.now(ctx)

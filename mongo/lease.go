@@ -30,9 +30,7 @@ func (s *Store) renew(ctx context.Context, beat relay.Heartbeat, held []relay.Le
 	if table.Live, err = s.heartbeat(ctx, beat, relay.ClaimShard); err != nil {
 		return table, err
 	}
-	if err := s.giveBackExpired(ctx); err != nil {
-		return table, err
-	}
+	s.leasing.Store(true)
 	if len(held) > 0 {
 		_, err := s.shards.UpdateMany(ctx, with(owned(beat.Member), anyLease(held, 0)), bson.A{bson.M{"$set": bson.M{
 			"lease_until": bson.M{"$add": bson.A{"$$NOW", milliseconds(beat.LeaseTTL)}},

@@ -86,7 +86,7 @@ func (m Mapping) withDefaults(collection string) Mapping {
 
 // mappedField is a field of a Mapping.
 type mappedField struct {
-	name     string
+	name     string // as people who write a configuration file know it
 	value    string
 	isTerm   bool
 	required bool
@@ -94,26 +94,26 @@ type mappedField struct {
 
 func (m *Mapping) fields() []mappedField {
 	list := []mappedField{
-		{"Order", m.Order, false, false},
-		{"EventID", m.EventID, true, false},
-		{"AggregateType", m.AggregateType, true, false},
-		{"AggregateID", m.AggregateID, true, true},
-		{"EventType", m.EventType, true, true},
-		{"Topic", m.Topic, true, false},
-		{"ContentType", m.ContentType, true, false},
-		{"DedupKey", m.DedupKey, true, false},
-		{"Payload", m.Payload, false, true},
-		{"Headers", m.Headers, false, false},
-		{"Status", m.Status, false, true},
-		{"RetryCount", m.RetryCount, false, false},
-		{"NextAttemptAt", m.NextAttemptAt, false, false},
-		{"LastError", m.LastError, false, false},
-		{"UpdatedAt", m.UpdatedAt, false, false},
-		{"PublishedAt", m.PublishedAt, false, false},
-		{"PublishedTo", m.PublishedTo, false, false},
-		{"ClaimToken", m.ClaimToken, false, false},
-		{"ProcessingUntil", m.ProcessingUntil, false, false},
-		{"CreatedAt", m.CreatedAt, false, false},
+		{"order", m.Order, false, false},
+		{"event_id", m.EventID, true, false},
+		{"aggregate_type", m.AggregateType, true, false},
+		{"aggregate_id", m.AggregateID, true, true},
+		{"event_type", m.EventType, true, true},
+		{"topic", m.Topic, true, false},
+		{"content_type", m.ContentType, true, false},
+		{"dedup_key", m.DedupKey, true, false},
+		{"payload", m.Payload, false, true},
+		{"headers", m.Headers, false, false},
+		{"status", m.Status, false, true},
+		{"retry_count", m.RetryCount, false, false},
+		{"next_attempt_at", m.NextAttemptAt, false, false},
+		{"last_error", m.LastError, false, false},
+		{"updated_at", m.UpdatedAt, false, false},
+		{"published_at", m.PublishedAt, false, false},
+		{"published_to", m.PublishedTo, false, false},
+		{"claim_token", m.ClaimToken, false, false},
+		{"processing_until", m.ProcessingUntil, false, false},
+		{"created_at", m.CreatedAt, false, false},
 	}
 	for name, value := range m.HeaderTerms {
 		list = append(list, mappedField{"the header " + name, value, true, true})
@@ -139,22 +139,22 @@ func (m *Mapping) check(deletePublished bool) error {
 		}
 	}
 	if len(m.Words.Pending) == 0 || slices.Contains(m.Words.Pending, "") {
-		problem("Words.Pending is missing: which words of the field %s wait to be sent?", m.Status)
+		problem("status.pending is missing: which words of the field %s wait to be sent?", m.Status)
 	}
 	if m.Words.Published == "" && !deletePublished {
-		problem("Words.Published is missing: which word of the field %s says that an event was published?", m.Status)
+		problem("status.published is missing: which word of the field %s says that an event was published?", m.Status)
 	}
 	if m.Words.Dead == "" {
-		problem("Words.Dead is missing: which word of the field %s says that an event is given up?", m.Status)
+		problem("status.dead is missing: which word of the field %s says that an event is given up?", m.Status)
 	}
 	if twice := m.Words.twice(); twice != "" {
 		problem("the word %q stands for two states", twice)
 	}
 	if (m.ClaimToken == "") != (m.ProcessingUntil == "") {
-		problem("ClaimToken and ProcessingUntil belong together: name both fields or none")
+		problem("claim_token and processing_until belong together: name both fields or none")
 	}
 	if _, err := m.filter(); err != nil {
-		problem("Filter is no condition in extended JSON: %w", err)
+		problem("filter is no condition in extended JSON: %w", err)
 	}
 	return errors.Join(errs...)
 }

@@ -34,22 +34,22 @@ func complete() Mapping {
 
 func TestOpenRefusesMappingsThatCannotWork(t *testing.T) {
 	for want, change := range map[string]func(*Mapping){
-		"AggregateID is missing":                   func(m *Mapping) { m.AggregateID = "" },
-		"EventType is missing":                     func(m *Mapping) { m.EventType = "" },
-		"Payload is missing":                       func(m *Mapping) { m.Payload = "" },
-		"Status is missing":                        func(m *Mapping) { m.Status = "" },
-		`Payload is "a, b"; it must be the name`:   func(m *Mapping) { m.Payload = "a, b" },
-		`Topic: "'a"`:                              func(m *Mapping) { m.Topic = "'a" },
+		"aggregate_id is missing":                  func(m *Mapping) { m.AggregateID = "" },
+		"event_type is missing":                    func(m *Mapping) { m.EventType = "" },
+		"payload is missing":                       func(m *Mapping) { m.Payload = "" },
+		"status is missing":                        func(m *Mapping) { m.Status = "" },
+		`payload is "a, b"; it must be the name`:   func(m *Mapping) { m.Payload = "a, b" },
+		`topic: "'a"`:                              func(m *Mapping) { m.Topic = "'a" },
 		`the header X: "$b"`:                       func(m *Mapping) { m.HeaderTerms = map[string]string{"X": "$b"} },
-		"Words.Pending is missing":                 func(m *Mapping) { m.Words.Pending = nil },
-		"Words.Published is missing":               func(m *Mapping) { m.Words.Published = "" },
-		"Words.Dead is missing":                    func(m *Mapping) { m.Words.Dead = "" },
+		"status.pending is missing":                func(m *Mapping) { m.Words.Pending = nil },
+		"status.published is missing":              func(m *Mapping) { m.Words.Published = "" },
+		"status.dead is missing":                   func(m *Mapping) { m.Words.Dead = "" },
 		`the word "SENT" stands for two states`:    func(m *Mapping) { m.Words.Dead = "SENT" },
-		"ClaimToken and ProcessingUntil belong":    func(m *Mapping) { m.ClaimToken = "lock" },
-		"Filter is no condition in extended JSON":  func(m *Mapping) { m.Filter = "{tenant" },
+		"claim_token and processing_until belong":  func(m *Mapping) { m.ClaimToken = "lock" },
+		"filter is no condition in extended JSON":  func(m *Mapping) { m.Filter = "{tenant" },
 		`the word "NEW" stands for two states`:     func(m *Mapping) { m.Words.Pending = []string{"NEW", "NEW"} },
 		`the word "FAILED" stands for two states`:  func(m *Mapping) { m.Words.Processing = "FAILED" },
-		`Order is "'x'"; it must be the name of a`: func(m *Mapping) { m.Order = "'x'" },
+		`order is "'x'"; it must be the name of a`: func(m *Mapping) { m.Order = "'x'" },
 	} {
 		m := complete()
 		change(&m)

@@ -35,12 +35,11 @@ type StoreConfig struct {
 // concurrent use. It holds nothing that needs to be closed.
 type Store struct {
 	collections
-	config StoreConfig
-	theirs *theirs // nil for an outbox of our own
-	flight flight
-	layout atomic.Pointer[layout] // set once the collections were found to fit
-
-	noClaimsAt atomic.Int64 // when no claims were found, in nanoseconds since 1970
+	config  StoreConfig
+	theirs  *theirs // nil for an outbox of our own
+	flight  flight
+	layout  atomic.Pointer[layout] // set once the collections were found to fit
+	leasing atomic.Bool            // a relay works here that leases shards
 }
 
 // Open returns a Store for the outbox in the collection events, or an error with every mistake in config. It does not talk

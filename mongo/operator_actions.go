@@ -9,6 +9,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/text"
 	"github.com/postrider/postrider/operator"
 )
 
@@ -136,5 +137,5 @@ func (s *Store) actOnce(ctx context.Context, do action, f operator.Filter, a ope
 
 // noteOf is what is kept of an action in the history of an event.
 func noteOf(event any, do action, a operator.Action, now time.Time) bson.M {
-	return bson.M{"event": event, "at": now, "outcome": do.outcome, "error": cleanText(a.Reason), "actor": cleanText(a.Who)}
+	return bson.M{"event": event, "at": now, "outcome": do.outcome, "error": text.Clean(a.Reason), "actor": text.Clean(a.Who)}
 }

@@ -88,13 +88,17 @@ type candidate struct {
 	Size  int           `bson:"size"` // of its payload, in bytes
 }
 
-// shardsPerQuery bounds the stages of one pipeline.
-const shardsPerQuery = 64
+// shardsPerQuery bounds the parts of a union, since the time to plan it can grow with their square. Where much waits, the
+// first shards have all that is wanted.
+const shardsPerQuery = 8
 
 // choose returns the ids of the events to read, in the order in which they are to be served.
 func (s *Store) choose(ctx context.Context, c *choice) (ids []bson.ObjectID, err error) {
 	size := 0
 	for shards := range slices.Chunk(c.Shards, shardsPerQuery) {
+		if len(ids) == c.Limit {
+			break
+		}
 		parts := make([]bson.A, 0, 2*len(shards))
 		for _, shard := range shards {
 			parts = append(parts, s.readyIn(c, shard), s.waitingIn(c, shard))

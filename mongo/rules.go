@@ -18,21 +18,21 @@ var rules = bson.M{"$jsonSchema": bson.M{
 	},
 	"properties": bson.M{
 		"_id":               bson.M{"bsonType": "objectId"},
-		"event_id":          text(36),
-		"aggregate_type":    text(1),
-		"aggregate_id":      text(1),
-		"event_type":        text(1),
+		"event_id":          textOf(36),
+		"aggregate_type":    textOf(1),
+		"aggregate_id":      textOf(1),
+		"event_type":        textOf(1),
 		"aggregate_version": whole(1),
-		"topic":             text(1),
+		"topic":             textOf(1),
 		"payload":           bson.M{"bsonType": bson.A{"string", "binData"}},
-		"content_type":      text(1),
+		"content_type":      textOf(1),
 		"headers":           bson.M{"bsonType": "object"},
-		"dedup_key":         text(1),
+		"dedup_key":         textOf(1),
 		"status":            bson.M{"enum": postrider.States()},
 		"retry_count":       whole(0),
 		"waiting":           bson.M{"bsonType": "bool"},
 		"next_attempt_at":   bson.M{"bsonType": "date"},
-		"last_error":        text(1),
+		"last_error":        textOf(1),
 		"shard":             whole(0),
 		"published_to":      bson.M{"bsonType": "string"},
 		"created_at":        bson.M{"bsonType": "date"},
@@ -40,8 +40,8 @@ var rules = bson.M{"$jsonSchema": bson.M{
 	},
 }}
 
-func text(minLength int) bson.M { return bson.M{"bsonType": "string", "minLength": minLength} }
-func whole(minimum int) bson.M  { return bson.M{"bsonType": bson.A{"int", "long"}, "minimum": minimum} }
+func textOf(minLength int) bson.M { return bson.M{"bsonType": "string", "minLength": minLength} }
+func whole(minimum int) bson.M    { return bson.M{"bsonType": bson.A{"int", "long"}, "minimum": minimum} }
 
 // hasRules tells whether the outbox has rules.
 func (s *Store) hasRules(ctx context.Context) (bool, error) {

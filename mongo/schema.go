@@ -143,8 +143,11 @@ func (s *Store) now(ctx context.Context) (time.Time, error) {
 	return docs[0].Now, nil
 }
 
+// isLayout is the stage that begins with the layout, the one document that is always there.
+var isLayout = bson.M{"$match": bson.M{"_id": layoutID}}
+
 var nowPipeline = bson.A{
-	bson.M{"$match": bson.M{"_id": layoutID}},
+	isLayout,
 	bson.M{"$project": bson.M{"now": "$$NOW"}},
 }
 

@@ -10,6 +10,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/text"
 	"github.com/postrider/postrider/relay"
 )
 
@@ -206,17 +207,20 @@ func newSettlement(one relay.Settlement) (settlement, error) {
 	return settlement{one, id}, err
 }
 
+// maxRetryAfter keeps a delay within what can be added to a time.
+const maxRetryAfter = 365 * 24 * time.Hour
+
 // fit makes a settlement fit to be written.
 func fit(one relay.Settlement) (relay.Settlement, error) {
 	switch one.State {
 	case postrider.StatePublished:
-		one.PublishedTo = cleanText(one.PublishedTo)
+		one.PublishedTo = text.Clean(one.PublishedTo)
 	case postrider.StatePending, postrider.StateDead:
-		one.Error = cleanText(one.Error)
+		one.Error = text.Clean(one.Error)
 		if one.Error == "" {
 			one.Error = "no reason was given" // a failed event is known by its error
 		}
-		one.RetryAfter = clampDelay(one.RetryAfter)
+		one.RetryAfter = min(max(one.RetryAfter, 0), maxRetryAfter)
 	default:
 		return one, fmt.Errorf("event %s cannot be settled as %q", one.ID, one.State)
 	}

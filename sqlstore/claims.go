@@ -5,6 +5,7 @@ import (
 	"errors"
 	"slices"
 	"sync"
+	"time"
 
 	"github.com/postrider/postrider/internal/claims"
 	"github.com/postrider/postrider/relay"
@@ -16,8 +17,8 @@ var _ relay.Store = (*RowClaims)(nil)
 // relay at a time: each relay.Relay needs its own. It is safe for concurrent use.
 //
 // A claim is the state PROCESSING with a token and a time at which it runs out; who does not know the token changes
-// nothing. Renew prolongs the claims of everything in flight, so the lease that it answers for guards them: they never
-// run out before that lease does. Because it answers for one lease in place of all shards, the relay believes to own one
+// nothing. Renew prolongs the claims of what is in flight, but for those that are new, so the lease that it answers for
+// guards them: they never run out before that lease does (see claims.Lasts). Because it answers for one lease in place of all shards, the relay believes to own one
 // shard, and every event that Read returns is in it.
 //
 // # Claims that run out
@@ -64,7 +65,8 @@ func (r *RowClaims) Renew(ctx context.Context, beat relay.Heartbeat, _ []relay.L
 		return relay.LeaseTable{}, err
 	}
 	r.enter(beat.Member)
-	mine := r.book.Renewable()
+	begin := time.Now()
+	mine := r.book.Renewable(begin.Add(beat.LeaseTTL))
 	ours, err := r.prolong(ctx, op, beat.Member, mine)
 	if err != nil {
 		return relay.LeaseTable{}, err
@@ -73,7 +75,7 @@ func (r *RowClaims) Renew(ctx context.Context, beat relay.Heartbeat, _ []relay.L
 	if err := r.run(ctx, op, "live", into(&live, scanValue[string]), beat.Name); err != nil {
 		return relay.LeaseTable{}, err
 	}
-	return r.table(live, r.book.Lose(mine, ours)), nil
+	return r.table(live, r.book.Prolonged(mine, ours, begin.Add(claims.Lasts(beat.LeaseTTL)))), nil
 }
 
 // enter makes m the member that the claims belong to. Those of another one before it are left to run out: something may
@@ -107,7 +109,7 @@ func (r *RowClaims) prolong(ctx context.Context, op string, m relay.Member, mine
 	ours = make(map[string]bool, len(mine))
 	for some := range slices.Chunk(mine, part) {
 		var found []string
-		if err := r.run(ctx, op, "claim_renew", into(&found, scanValue[string]), toJSON(some), m.LeaseTTL.Seconds()); err != nil {
+		if err := r.run(ctx, op, "claim_renew", into(&found, scanValue[string]), toJSON(some), claims.Lasts(m.LeaseTTL).Seconds()); err != nil {
 			return nil, err
 		}
 		for _, event := range found {

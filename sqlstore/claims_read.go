@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/postrider/postrider/internal/claims"
 	"github.com/postrider/postrider/relay"
@@ -36,14 +37,16 @@ func (r *RowClaims) Read(ctx context.Context, req relay.ReadRequest) ([]relay.Ev
 	if err != nil {
 		return nil, err
 	}
-	turn, surplus := r.book.Turn(), r.book.Surplus(req.InFlight)
+	surplus := r.book.Surplus(req.InFlight)
 	look := search{ids: ids, tokens: claims.NewTokens(), ReadRequest: req, shards: tables.shards, scanRow: scanEvent}
 	if r.mapping != nil {
 		look.scanRow = r.scanTheirs
 	}
 	var candidates []candidate
 	var taken map[string]bool
+	var begin time.Time
 	err = r.repeat(ctx, op, func() error {
+		begin = time.Now()
 		return r.inTx(ctx, func(tx *sql.Tx) (err error) {
 			if err := r.giveBack(ctx, op, tx, surplus); err != nil {
 				return err
@@ -60,7 +63,7 @@ func (r *RowClaims) Read(ctx context.Context, req relay.ReadRequest) ([]relay.Ev
 		return nil, err
 	}
 	r.book.Released(surplus)
-	return r.enterClaims(ctx, op, m, onlyTaken(candidates, taken), turn)
+	return r.enterClaims(ctx, op, m, onlyTaken(candidates, taken), begin.Add(claims.Lasts(m.LeaseTTL)))
 }
 
 func (r *RowClaims) giveBack(ctx context.Context, op string, tx *sql.Tx, mine []claims.Claim) error {
@@ -163,7 +166,7 @@ func (r *RowClaims) take(ctx context.Context, op string, tx *sql.Tx, m relay.Mem
 		return nil, nil
 	}
 	var ids []string
-	err = r.runIn(ctx, op, tx, "claim_take", into(&ids, scanValue[string]), toJSON(candidates), m.LeaseTTL.Seconds(), m.ID, claims.KeptOfVain)
+	err = r.runIn(ctx, op, tx, "claim_take", into(&ids, scanValue[string]), toJSON(candidates), claims.Lasts(m.LeaseTTL).Seconds(), m.ID, claims.KeptOfVain)
 	taken = make(map[string]bool, len(ids))
 	for _, id := range ids {
 		taken[id] = true
@@ -171,17 +174,18 @@ func (r *RowClaims) take(ctx context.Context, op string, tx *sql.Tx, m relay.Mem
 	return taken, err
 }
 
-// enterClaims makes claims known to renewals. One that has begun since the given turn has not prolonged them, and yet the
-// relay takes its lease to guard them, so they are prolonged here.
-func (r *RowClaims) enterClaims(ctx context.Context, op string, m relay.Member, taken []candidate, turn int) ([]relay.Event, error) {
+// enterClaims makes claims, which last until the given time or longer, known to renewals. One that has begun meanwhile has not
+// prolonged them, and yet the relay takes its lease to guard them, so they are prolonged here if they are shorter.
+func (r *RowClaims) enterClaims(ctx context.Context, op string, m relay.Member, taken []candidate, until time.Time) ([]relay.Event, error) {
 	mine := claimsOf(taken)
-	if r.book.Add(mine, turn) {
+	if r.book.Add(mine, until) {
+		until = time.Now().Add(claims.Lasts(m.LeaseTTL))
 		ours, err := r.prolong(ctx, op, m, mine)
 		if err != nil {
 			r.book.Doubt(mine)
 			return nil, err
 		}
-		r.book.Lose(mine, ours)
+		r.book.Prolonged(mine, ours, until)
 		taken = onlyTaken(taken, ours)
 	}
 	events := make([]relay.Event, len(taken))

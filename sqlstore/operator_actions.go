@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"github.com/postrider/postrider/internal/text"
 	"github.com/postrider/postrider/operator"
 )
 
@@ -61,7 +62,7 @@ func (s *Store) act(ctx context.Context, op, name, outcome string, f operator.Fi
 			limit = min(limit, f.Limit-changed)
 		}
 		var done []string
-		own := []any{after, limit, outcome, cleanText(a.Reason), cleanText(a.Who)}
+		own := []any{after, limit, outcome, text.Clean(a.Reason), text.Clean(a.Who)}
 		err := s.runFiltered(ctx, op, s.aside(name), condition, into(&done, scanValue[string]), append(own, args...)...)
 		if err != nil || len(done) == 0 {
 			return changed, err

@@ -7,6 +7,7 @@ import (
 	"slices"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/text"
 	"github.com/postrider/postrider/relay"
 )
 
@@ -80,10 +81,10 @@ func newSettlement(ids ids, one relay.Settlement) (settlement, error) {
 	row := settlement{ID: id, Shard: one.Lease.Shard, Epoch: one.Lease.Epoch, State: one.State}
 	switch one.State {
 	case postrider.StatePublished:
-		row.PublishedTo = cleanText(one.PublishedTo)
+		row.PublishedTo = text.Clean(one.PublishedTo)
 	case postrider.StatePending, postrider.StateDead:
 		row.RetryCount = one.RetryCount
-		row.Error = cleanText(one.Error)
+		row.Error = text.Clean(one.Error)
 		if row.Error == "" {
 			row.Error = "no reason was given" // a failed event is known by its error
 		}

@@ -48,25 +48,25 @@ func share(t *testing.T, rounds int, fill func(), taker func(i int) worker) {
 func TestFourWorkersWithRowClaims(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, mongo.Config{})
-	share(t, rounds, func() { fill(t, s.db.Collection("outbox_events"), ourEvent) }, func(i int) worker { return claimWorker(t, s.store, i) })
+	share(t, rounds, func() { fill(t, s.db.Collection("outbox_events"), eventsInRound, ourEvent) }, func(i int) worker { return claimWorker(t, s.store, i) })
 }
 
 func TestFourWorkersWithRowClaimsOnAMappedCollection(t *testing.T) {
 	t.Parallel()
 	s := newMapped(t, domainEvents(t))
-	share(t, fewRounds, func() { fill(t, s.events, theirEvent) }, func(i int) worker { return claimWorker(t, s.store, i) })
+	share(t, fewRounds, func() { fill(t, s.events, eventsInRound, theirEvent) }, func(i int) worker { return claimWorker(t, s.store, i) })
 }
 
 func TestFourWorkersWithShardLeases(t *testing.T) {
 	t.Parallel()
 	s := newStage(t, mongo.Config{})
-	share(t, fewRounds, func() { fill(t, s.db.Collection("outbox_events"), ourEvent) }, func(i int) worker { return leaseWorker(t, s.store, i) })
+	share(t, fewRounds, func() { fill(t, s.db.Collection("outbox_events"), eventsInRound, ourEvent) }, func(i int) worker { return leaseWorker(t, s.store, i) })
 }
 
 func TestFourWorkersWithShardLeasesOnAMappedCollection(t *testing.T) {
 	t.Parallel()
 	s := newMapped(t, domainEvents(t))
-	share(t, fewRounds, func() { fill(t, s.events, theirEvent) }, func(i int) worker { return leaseWorker(t, s.store, i) })
+	share(t, fewRounds, func() { fill(t, s.events, eventsInRound, theirEvent) }, func(i int) worker { return leaseWorker(t, s.store, i) })
 }
 
 // TestFourWorkersThatFindAndUpdateTakeEventsTwice shows that the experiment can fail: to find, and to update by _id what
@@ -75,7 +75,7 @@ func TestFourWorkersThatFindAndUpdateTakeEventsTwice(t *testing.T) {
 	s := newStage(t, mongo.Config{})
 	events := s.db.Collection("outbox_events")
 	for range rounds {
-		fill(t, events, ourEvent)
+		fill(t, events, eventsInRound, ourEvent)
 		var met sync.WaitGroup
 		met.Add(workers)
 		takers := make([]worker, workers)
@@ -167,9 +167,9 @@ func publisher(s relay.Store, m relay.Member, of []int, leases []relay.Lease) wo
 	}
 }
 
-func fill(t *testing.T, events *driver.Collection, event func(key string) bson.M) {
+func fill(t *testing.T, events *driver.Collection, n int, event func(key string) bson.M) {
 	t.Helper()
-	docs := make([]bson.M, eventsInRound)
+	docs := make([]bson.M, n)
 	for i := range docs {
 		docs[i] = event(fmt.Sprint("key-", i))
 	}

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/integration/internal/await"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/sqlstore"
 	"github.com/postrider/postrider/storetest"
@@ -44,17 +45,19 @@ func renewClaims(t *testing.T, r *sqlstore.RowClaims, id string, lease time.Dura
 // TestARenewalDuringAReadCoversItsClaims holds a read up between its candidates and its claims: the relay counts its lease
 // from the renewal, so what the read then claims must last as long.
 func TestARenewalDuringAReadCoversItsClaims(t *testing.T) {
+	const lease = 500 * time.Millisecond
 	d := newPostgres(t, "POSTRIDER_TEST_POSTGRES")
 	s := d.store(t, sqlstore.Config{})
 	d.addMany(t, 1)
 	if _, err := rowClaimer(t, s, "dead", time.Millisecond).Read(t.Context(), everything(1)); err != nil {
 		t.Fatal(err)
 	}
-	r := rowClaimer(t, s, "a", time.Hour)
+	r := rowClaimer(t, s, "a", lease)
 
 	inTheWay := begin(t, d)
 	lock(t, inTheWay, "LOCK TABLE outbox_attempts") // where the read notes the claim that ran out
 	read := make(chan []relay.Event)
+	started := time.Now()
 	go func() {
 		events, err := r.Read(t.Context(), everything(1))
 		if err != nil {
@@ -64,11 +67,12 @@ func TestARenewalDuringAReadCoversItsClaims(t *testing.T) {
 	}()
 	awaitRow(t, d.db, `SELECT 1 FROM pg_stat_activity
 		WHERE wait_event_type = 'Lock' AND query LIKE '%outbox_attempts%' AND query LIKE '%' || current_schema() || '%'`)
+	await.True(t, time.Minute, "what the read claims is older than claims outlive a lease", func() bool { return time.Since(started) > lease/5 })
 	var renewedAt time.Time
 	if err := d.db.QueryRowContext(t.Context(), "SELECT clock_timestamp()").Scan(&renewedAt); err != nil {
 		t.Fatal(err)
 	}
-	renewClaims(t, r, "a", time.Hour)
+	renewClaims(t, r, "a", lease)
 	inTheWay.Rollback(t)
 	if events := <-read; len(events) != 1 {
 		t.Fatalf("claimed %d events, want 1", len(events))
@@ -77,8 +81,8 @@ func TestARenewalDuringAReadCoversItsClaims(t *testing.T) {
 	if err := d.db.QueryRowContext(t.Context(), "SELECT processing_until FROM "+d.table).Scan(&until); err != nil {
 		t.Fatal(err)
 	}
-	if until.Before(renewedAt.Add(time.Hour)) {
-		t.Errorf("the claim runs out at %v, %v before the lease that was renewed at %v", until, renewedAt.Add(time.Hour).Sub(until), renewedAt)
+	if until.Before(renewedAt.Add(lease)) {
+		t.Errorf("the claim runs out at %v, %v before the lease that was renewed at %v", until, renewedAt.Add(lease).Sub(until), renewedAt)
 	}
 }
 

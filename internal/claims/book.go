@@ -5,6 +5,7 @@ package claims
 import (
 	"slices"
 	"sync"
+	"time"
 )
 
 // Claim is the right to settle one event.
@@ -20,13 +21,18 @@ type Book struct {
 	mu    sync.Mutex
 	held  map[string]heldClaim // by event id
 	spare map[string]Claim     // by event id: claims that nobody looks after; they are given back and not renewed
-	turns int                  // renewals that have begun
+	lease time.Time            // end of the lease that the last renewal was made for
 }
 
 type heldClaim struct {
 	Claim
-	settling bool // an outcome is being written
+	until    time.Time // its end, no later than that in the database
+	settling bool      // an outcome is being written
 }
+
+// Lasts is how long a claim lasts of a relay whose lease lasts the given time: a fifth longer, so that renewals can pass
+// over what was claimed a short time ago. Most events are published before any renewal has to write their rows again.
+func Lasts(lease time.Duration) time.Duration { return lease + lease/5 }
 
 // NewBook returns an empty Book.
 func NewBook() *Book {
@@ -41,22 +47,15 @@ func (b *Book) Forget() {
 	clear(b.spare)
 }
 
-// Turn returns how many renewals have begun.
-func (b *Book) Turn() int {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.turns
-}
-
-// Add enters claims that were made since the given turn. It reports whether a renewal has begun meanwhile, which did not
-// know them.
-func (b *Book) Add(claims []Claim, turn int) (missed bool) {
+// Add enters claims that last until the given time or longer. It reports whether they must be prolonged: a renewal that did
+// not know them has begun meanwhile, and its lease ends after them.
+func (b *Book) Add(claims []Claim, until time.Time) (short bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, c := range claims {
-		b.held[c.Event] = heldClaim{Claim: c}
+		b.held[c.Event] = heldClaim{Claim: c, until: until}
 	}
-	return b.turns != turn
+	return until.Before(b.lease)
 }
 
 // Doubt notes claims of which nothing is certain.
@@ -103,25 +102,35 @@ func (b *Book) Released(claims []Claim) {
 	}
 }
 
-// Renewable begins a renewal and returns the claims that it is to prolong.
-func (b *Book) Renewable() []Claim {
+// Renewable begins a renewal for a lease that ends at the given time, and returns the claims that it is to prolong: those
+// that would end before.
+func (b *Book) Renewable(lease time.Time) []Claim {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.turns++
-	claims := make([]Claim, 0, len(b.held))
+	b.lease = lease
+	var claims []Claim
 	for _, h := range b.held {
-		claims = append(claims, h.Claim)
+		if h.until.Before(lease) {
+			claims = append(claims, h.Claim)
+		}
 	}
 	return claims
 }
 
-// Lose removes the claims that a renewal did not find any more: ours has the events whose claims it found, and reports whether there were any. One that was settled
-// meanwhile is none of them, nor is one of which that cannot be told yet.
-func (b *Book) Lose(renewed []Claim, ours map[string]bool) (lost bool) {
+// Prolonged notes what became of claims that were to last until the given time or longer: ours has the events of those that
+// were found. It reports whether there are any that were lost. One that was settled meanwhile is none of them, nor is one
+// of which that cannot be told yet.
+func (b *Book) Prolonged(tried []Claim, ours map[string]bool, until time.Time) (lost bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	for _, c := range renewed {
-		if h := b.held[c.Event]; !ours[c.Event] && h.Token == c.Token && !h.settling {
+	for _, c := range tried {
+		h := b.held[c.Event]
+		switch {
+		case h.Token != c.Token:
+		case ours[c.Event]:
+			h.until = until
+			b.held[c.Event] = h
+		case !h.settling:
 			delete(b.held, c.Event)
 			lost = true
 		}

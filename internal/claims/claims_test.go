@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"testing"
+	"time"
 )
 
 var uuid = regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`)
@@ -35,7 +36,7 @@ func TestTokensCountTheClaimsThatRanOut(t *testing.T) {
 func TestBookGivesBackWhatIsNotInFlight(t *testing.T) {
 	a, b := Claim{ID: 1, Token: "x", Event: "a"}, Claim{ID: 2, Token: "x", Event: "b"}
 	book := NewBook()
-	book.Add([]Claim{a, b}, book.Turn())
+	book.Add([]Claim{a, b}, time.Now())
 	if got := book.Surplus([]string{"a"}); !slices.Equal(got, []Claim{b}) {
 		t.Errorf("surplus is %v", got)
 	}
@@ -50,19 +51,43 @@ func TestBookGivesBackWhatIsNotInFlight(t *testing.T) {
 
 func TestBookTellsWhatARenewalLost(t *testing.T) {
 	a, b := Claim{Token: "x", Event: "a"}, Claim{Token: "x", Event: "b"}
-	book := NewBook()
-	book.Add([]Claim{a, b}, book.Turn())
+	book, now := NewBook(), time.Now()
+	book.Add([]Claim{a, b}, now)
 	if _, held := book.Settle("b"); !held {
 		t.Fatal("a claim is not held")
 	}
-	renewed := book.Renewable()
-	if book.Lose(renewed, map[string]bool{"a": true}) {
+	renewed := book.Renewable(now.Add(time.Second))
+	if book.Prolonged(renewed, map[string]bool{"a": true}, now) {
 		t.Error("a claim that is being settled counts as lost")
 	}
-	if !book.Lose(renewed, map[string]bool{"b": true}) {
+	if !book.Prolonged(renewed, map[string]bool{"b": true}, now) {
 		t.Error("a claim that is gone does not count as lost")
 	}
-	if !book.Add(nil, 0) {
-		t.Error("claims of before the renewal count as known to it")
+}
+
+// Every claim lasts at least as long as the lease, whether its renewal prolongs the claim or not.
+func TestRenewalsPassOverClaimsThatOutliveTheLease(t *testing.T) {
+	const lease = 10 * time.Second
+	a, b, now := Claim{Token: "x", Event: "a"}, Claim{Token: "x", Event: "b"}, time.Now()
+	ends := map[string]time.Time{"a": now.Add(Lasts(lease)), "b": now.Add(time.Second + Lasts(lease))}
+	book := NewBook()
+	book.Add([]Claim{a}, ends["a"])
+	book.Add([]Claim{b}, ends["b"])
+	for i := range 100 {
+		now = now.Add(lease / 10)
+		renewed := book.Renewable(now.Add(lease))
+		for _, c := range renewed {
+			ends[c.Event] = now.Add(Lasts(lease))
+		}
+		book.Prolonged(renewed, map[string]bool{"a": true, "b": true}, now.Add(Lasts(lease)))
+		if ends["a"].Before(now.Add(lease)) || ends["b"].Before(now.Add(lease)) {
+			t.Fatalf("renewal %d leaves claims that end at %v, before the lease does at %v", i, ends, now.Add(lease))
+		}
+		if len(renewed) > 1 {
+			t.Errorf("renewal %d prolongs %d claims of different age", i, len(renewed))
+		}
+	}
+	if book.Add(nil, now.Add(lease)) || !book.Add(nil, now.Add(lease-1)) {
+		t.Error("claims that end before the lease of a renewal which did not know them are short, and others are not")
 	}
 }
