@@ -51,7 +51,7 @@ func (r *RowClaims) Renew(ctx context.Context, beat relay.Heartbeat, _ []relay.L
 		return relay.LeaseTable{}, r.fail(op, err) // the last call of a relay that is over must not replace its successor
 	}
 	if r.theirs != nil && r.theirs.ClaimToken == "" {
-		return relay.LeaseTable{}, r.unfit(op, "map both, or use claim: shard", "the collection has no fields for claims: ClaimToken and ProcessingUntil are not mapped")
+		return relay.LeaseTable{}, r.unfit(op, "map both, or use claim: shard", "the collection has no fields for claims: claim_token and processing_until are not mapped")
 	}
 	if _, err := r.fits(ctx, op); err != nil {
 		return relay.LeaseTable{}, err

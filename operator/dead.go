@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -35,14 +36,20 @@ func earlier(a, b time.Time) time.Time {
 }
 
 var (
-	anyUUID  = regexp.MustCompile(`(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
-	quotedID = regexp.MustCompile(`"[^"]*[0-9][^"]*"|'[^']*[0-9][^']*'`)
-	number   = regexp.MustCompile(`\b(0x)?[0-9][0-9a-fA-F]{7,}\b|[0-9]+`)
+	anyUUID = regexp.MustCompile(`(?i)[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`)
+	// A quote behind a letter or a digit is an apostrophe, and so is one before a letter within quotes.
+	quoted = regexp.MustCompile(`"[^"]*"|(^|[^\pL\pN])'[^']*('\pL[^']*)*'`)
+	number = regexp.MustCompile(`\b(0x)?[0-9][0-9a-fA-F]{7,}\b|[0-9]+`)
 )
 
 // Fingerprint is an error without its variable parts, such as ids and numbers, by which errors of one cause are alike.
 func Fingerprint(text string) string {
 	text = anyUUID.ReplaceAllString(text, "<uuid>")
-	text = quotedID.ReplaceAllString(text, "<id>")
+	text = quoted.ReplaceAllStringFunc(text, func(quoted string) string {
+		if !strings.ContainsAny(quoted, "0123456789") {
+			return quoted
+		}
+		return quoted[:strings.IndexAny(quoted, `"'`)] + "<id>"
+	})
 	return number.ReplaceAllString(text, "<n>")
 }

@@ -7,15 +7,24 @@ import (
 
 const cleanTimeout = 30 * time.Second
 
-// cleanEvents deletes old published events until ctx ends. Only the owner of shard 0 cleans, so there is one
-// cleaner for each relay name.
+// cleanEvents deletes old published events until ctx ends, or without a retention what is left of events that are gone. Only
+// the owner of shard 0 cleans, so there is one cleaner for each relay name.
 func (e *engine) cleanEvents(ctx context.Context) {
+	clean := e.cleanOnce
 	if e.cfg.Retention == 0 {
-		return
+		tidier, tidies := e.cfg.Store.(Tidier)
+		if !tidies {
+			return
+		}
+		clean = func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, cleanTimeout)
+			defer cancel()
+			return tidier.Tidy(ctx)
+		}
 	}
 	for sleep(ctx, e.cfg.CleanEvery) {
 		if e.holdsShard(0) {
-			e.health.note(loopClean, e.cleanOnce(ctx))
+			e.health.note(loopClean, clean(ctx))
 		}
 	}
 }

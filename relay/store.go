@@ -52,6 +52,13 @@ type Store interface {
 	Backlog(ctx context.Context) (Backlog, error)
 }
 
+// Tidier is a Store that keeps records beside its outbox, and can find those whose events are gone.
+type Tidier interface {
+	// Tidy deletes some of these records. It is called now and then by one relay that has no retention; with one, Clean
+	// does it.
+	Tidy(ctx context.Context) error
+}
+
 // Member identifies one relay process among those that share the work under one relay name.
 type Member struct {
 	Name     string        // relay name: members of one name share the shards

@@ -55,7 +55,7 @@ func (r *RowClaims) Renew(ctx context.Context, beat relay.Heartbeat, _ []relay.L
 		return relay.LeaseTable{}, r.fail(op, err) // the last call of a relay that is over must not replace its successor
 	}
 	if r.mapping != nil && !r.mapping.canClaim() {
-		return relay.LeaseTable{}, r.unfit(op, "map ClaimToken, ProcessingUntil and Words.Processing, or use claim: shard",
+		return relay.LeaseTable{}, r.unfit(op, "map claim_token, processing_until and status.processing, or use claim: shard",
 			"its rows cannot be claimed one by one: it has no columns for claims")
 	}
 	if _, err := r.fits(ctx, op); err != nil {
@@ -165,6 +165,14 @@ func (r *RowClaims) Clean(ctx context.Context, req relay.CleanRequest) (relay.Cl
 		return relay.CleanResult{Last: req.After, Done: true}, nil
 	}
 	return r.Store.Clean(ctx, req)
+}
+
+// Tidy is Store.Tidy by one of the live relays.
+func (r *RowClaims) Tidy(ctx context.Context) error {
+	if !r.cleans() {
+		return nil
+	}
+	return r.Store.Tidy(ctx)
 }
 
 func (r *RowClaims) cleans() bool {

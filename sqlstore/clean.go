@@ -9,7 +9,7 @@ import (
 
 // Clean implements relay.Store. It walks the table in the order of the primary key. Beside published events it
 // deletes discarded ones, once the decision to discard them is older than the retention, and with each event its
-// attempts. At the end of a walk over a mapped table it deletes the side rows of events that are gone.
+// attempts. At the end of a walk over a mapped table it does what Tidy does.
 func (s *Store) Clean(ctx context.Context, req relay.CleanRequest) (relay.CleanResult, error) {
 	const op = "clean"
 	ids, err := s.ids(ctx, op)
@@ -28,11 +28,11 @@ func (s *Store) Clean(ctx context.Context, req relay.CleanRequest) (relay.CleanR
 	c := chunks[0]
 	var deleted []string
 	if err := s.run(ctx, op, "clean", into(&deleted, scanValue[string]), after, req.Limit, c.cutoff); err != nil {
-		return relay.CleanResult{}, err
+		return relay.CleanResult{}, s.cleanDenied(err)
 	}
 	result := relay.CleanResult{Deleted: len(deleted), Last: c.last, Done: c.rows < req.Limit || !c.old}
 	if result.Done && s.mapping != nil {
-		return result, s.run(ctx, op, "tidy", nil)
+		return result, s.Tidy(ctx)
 	}
 	return result, nil
 }

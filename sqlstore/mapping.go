@@ -21,9 +21,11 @@ package sqlstore
 //
 // A failed event has a row in a side table, which holds its attempts, its error and the time of its next attempt; where
 // their table has columns for these, they are written there as well, cut to fit. Their DEAD word alone makes an event
-// DEAD, and so does their PENDING word make it PENDING with its attempts restarted, whoever wrote it.
+// DEAD, and so does their PENDING word make it PENDING with its attempts restarted, whoever wrote it. What the side table holds
+// is of an id and a key together: a new row with the id of a deleted one starts anew, unless it has the same key as well.
 type Mapping struct {
-	// ID is the column that identifies a row: of any integer, UUID or text type, with a unique index. Required.
+	// ID is the column that identifies a row: of any integer, UUID or text type, with a unique index. So a view cannot be
+	// mapped, and a partitioned table only if it is partitioned by this column. Required.
 	ID string
 
 	// Order is the column whose ascending values are the outbox order. Default: ID. Order per key holds only if the values

@@ -16,7 +16,7 @@ func (m *Mapping) canClaim() bool {
 func (m *Mapping) claimMisfits(t *theirs, table string) (list []misfit) {
 	const token = len("00000000-0000-0000-0000-000000000000")
 	if c := t.columns[m.ClaimToken]; c.kind == kindText && c.length > 0 && c.length < token {
-		list = append(list, misfit{"column " + c.name + " of " + table + ", mapped as ClaimToken,", "is of type " + c.typ + " and cannot hold a UUID",
+		list = append(list, misfit{"column " + c.name + " of " + table + ", mapped as claim_token,", "is of type " + c.typ + " and cannot hold a UUID",
 			"a column of claim tokens has room for 36 characters"})
 	}
 	return list

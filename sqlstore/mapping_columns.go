@@ -8,15 +8,20 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 )
 
 // theirs is what was found out about a table that somebody else designed, and the statements that follow from it.
 type theirs struct {
+	kind    string // "table", "partitioned table", or what is no table; empty when there is none
 	columns map[string]column
 	indexes []index
 	noZone  bool // the server does not know the time zone of the mapping
 	queries map[string]query
 	terms   *terms
+
+	tidying sync.Mutex
+	tidied  string // the event up to which Tidy has come; guarded by tidying
 }
 
 // column is a column of their table.
@@ -67,6 +72,11 @@ func (s *Store) inspect(ctx context.Context, op string) (*theirs, error) {
 		return nil, err
 	}
 	t := &theirs{columns: make(map[string]column)}
+	var kinds []string
+	if err := s.run(ctx, op, "their_kind", into(&kinds, scanValue[string])); err != nil {
+		return nil, err
+	}
+	t.kind = strings.Join(kinds, "")
 	for _, c := range columns {
 		t.columns[c.name] = c
 	}
@@ -106,6 +116,10 @@ func (s *Store) misfits(t *theirs) (list []misfit) {
 	if len(t.columns) == 0 {
 		return []misfit{{"table " + table, "does not exist, or this user may not see it", "is its name right, with its schema?"}}
 	}
+	if t.kind != "table" && !t.isPartitioned() {
+		return []misfit{{"table " + table, "is a " + t.kind + " and no table: its rows have no unique index, or cannot be written",
+			"name the table that it shows, with a filter for the rows that belong to the outbox"}}
+	}
 	for _, f := range s.mapping.fields() {
 		list = append(list, t.misfitsOf(f, table)...)
 	}
@@ -116,12 +130,21 @@ func (s *Store) misfits(t *theirs) (list []misfit) {
 		return list
 	}
 	if !t.isUnique(s.mapping.ID) {
-		list = append(list, misfit{fmt.Sprintf("column %s of %s", s.mapping.ID, table), "has no unique index, so that one row could be settled for another",
-			"name a column as the id that has one, or create it: CREATE UNIQUE " + s.phrases().createIndex("postrider_id") + " ON " + table + " (" + s.mapping.ID + ")"})
+		list = append(list, misfit{fmt.Sprintf("column %s of %s", s.mapping.ID, table), "has no unique index, so that one row could be settled for another", s.uniqueHint(t)})
 	}
 	list = append(list, s.mapping.claimMisfits(t, table)...)
 	return append(list, s.mapping.wordMisfits(t.columns[s.mapping.Status], table)...)
 }
+
+// uniqueHint is what to do about an id without a unique index.
+func (s *Store) uniqueHint(t *theirs) string {
+	if t.isPartitioned() {
+		return "name a column as the id that has one; in a partitioned table this can only be the one by which it is partitioned"
+	}
+	return "name a column as the id that has one, or create it: CREATE UNIQUE " + s.phrases().createIndex("postrider_id", false) + " ON " + s.config.Table + " (" + s.mapping.ID + ")"
+}
+
+func (t *theirs) isPartitioned() bool { return t.kind == "partitioned table" }
 
 func (t *theirs) misfitsOf(f field, table string) (list []misfit) {
 	parts, _ := parseTerm(*f.value) // was checked by Open
@@ -167,7 +190,7 @@ func (m *Mapping) wordMisfits(c column, table string) (list []misfit) {
 	seen := make(map[string]string)
 	for _, word := range slices.Concat(m.Words.Pending, []string{m.Words.Processing, m.Words.Published, m.Words.Dead, m.Words.Discarded}) {
 		if twin, ok := seen[c.fold(word)]; ok && twin != word {
-			list = append(list, misfit{fmt.Sprintf("column %s of %s, mapped as Status,", c.name, table),
+			list = append(list, misfit{fmt.Sprintf("column %s of %s, mapped as status,", c.name, table),
 				fmt.Sprintf("has the collation %s, for which the words %q and %q are the same", c.collation, twin, word), "the states need words that the column tells apart"})
 		}
 		seen[c.fold(word)] = word
@@ -184,7 +207,7 @@ func (m *Mapping) wordMisfits(c column, table string) (list []misfit) {
 			fits = c.length == 0 || len([]rune(word)) <= c.length
 		}
 		if word != "" && !fits {
-			list = append(list, misfit{fmt.Sprintf("column %s of %s, mapped as Status,", c.name, table),
+			list = append(list, misfit{fmt.Sprintf("column %s of %s, mapped as status,", c.name, table),
 				fmt.Sprintf("is of type %s and cannot hold the word %q", c.typ, word), "leave out a word that the table does not know"})
 		}
 	}

@@ -160,6 +160,8 @@ func (mysqlPhrases) cut(text string, c column) string {
 	return "left(" + text + ", " + strconv.Itoa(c.length) + ")"
 }
 
+func (mysqlPhrases) sideKey(key string) string { return "left(" + key + ", 767)" }
+
 func (p mysqlPhrases) useIndex(name string) string { return " FORCE INDEX (" + p.quote(name) + ")" }
 
-func (mysqlPhrases) createIndex(name string) string { return "INDEX " + name }
+func (mysqlPhrases) createIndex(name string, _ bool) string { return "INDEX " + name }

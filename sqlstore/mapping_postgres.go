@@ -106,6 +106,14 @@ func (postgresPhrases) cut(text string, c column) string {
 	return "left(" + text + ", " + strconv.Itoa(c.length) + ")"
 }
 
+func (postgresPhrases) sideKey(key string) string { return key }
+
 func (postgresPhrases) useIndex(string) string { return "" }
 
-func (postgresPhrases) createIndex(string) string { return "INDEX CONCURRENTLY" }
+// createIndex keeps writers out only where the database cannot do without.
+func (postgresPhrases) createIndex(_ string, partitioned bool) string {
+	if partitioned {
+		return "INDEX"
+	}
+	return "INDEX CONCURRENTLY"
+}

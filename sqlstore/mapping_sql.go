@@ -28,9 +28,10 @@ type phrases interface {
 	roundUp(instant string, c column) string            // an instant that a column can hold, not before the given one
 	now() string
 	later(seconds string) string
-	cut(text string, c column) string // text as it fits into a column
-	useIndex(name string) string      // stands behind the name of a table; empty where the database finds the index by itself
-	createIndex(name string) string   // the words after CREATE and before ON; some databases name it themselves
+	cut(text string, c column) string                 // text as it fits into a column
+	sideKey(key string) string                        // a key as the side table of failures holds it
+	useIndex(name string) string                      // stands behind the name of a table; empty where the database finds the index by itself
+	createIndex(name string, partitioned bool) string // the words after CREATE and before ON; some databases name it themselves
 }
 
 // terms writes the parts of statements that follow from a mapping and the columns of the table.
@@ -249,12 +250,13 @@ func (w *terms) rows(hint string) string {
 	return "(SELECT " + strings.Join(list, ", ") + " FROM " + w.table + hint + " WHERE " + w.filter() + ")"
 }
 
-// events is a subquery of the events with the state that they really have.
+// events is a subquery of the events with the state that they really have. A side row of another key is that of a row
+// which is gone, and whose id was given to a new one.
 func (w *terms) events() string {
 	return "(SELECT r.*, CASE WHEN f.state <> 'PENDING' THEN f.state ELSE r.their_state END AS status, f.event IS NOT NULL AS failed," +
 		" coalesce(f.retry_count, r.their_retry_count) AS retry_count, coalesce(f.next_attempt_at, r.their_next_attempt_at) AS next_attempt_at," +
 		" CASE WHEN f.event IS NOT NULL THEN f.last_error WHEN r.their_state = 'DEAD' THEN r.their_last_error END AS last_error" +
-		" FROM " + w.rows("") + " r LEFT JOIN " + w.side + " f ON f.event = r.ref AND f.their_state = r.settled_state)"
+		" FROM " + w.rows("") + " r LEFT JOIN " + w.side + " f ON f.event = r.ref AND f.event_key = " + w.sideKey("r.event_key") + " AND f.their_state = r.settled_state)"
 }
 
 // has is the condition that an event e of events is in a state, told so that indexes can serve it.
@@ -416,7 +418,7 @@ func (w *terms) tokens() map[string]string {
 	t := map[string]string{
 		"rows": w.rows(""), "events": w.events(), "id": w.quote(w.m.ID), "id_type": w.column(w.m.ID).typ,
 		// MySQL's files need these as well.
-		"rows_walk": w.rows(w.walkHint()), "row_order": w.rowOrder(), "id_after": w.cast(":1", w.column(w.m.ID)),
+		"rows_walk": w.rows(w.walkHint()), "rows_by_id": w.rows(w.useIndex(w.t.uniqueIndexOf(w.m.ID))), "row_order": w.rowOrder(), "id_after": w.cast(":1", w.column(w.m.ID)),
 		"id_given": w.cast("postrider_id", w.column(w.m.ID)), "id_failed": w.cast("f.event", w.column(w.m.ID)), "by_id": w.useIndex(w.t.uniqueIndexOf(w.m.ID)),
 		"pending_words": words, "pending_walk": condition, "walk_order": order, "pending_p": w.isPending("p.word"),
 		"row_is_pending": w.isPending(word) + " AND " + w.filter(), "state_of_row": w.state(word),

@@ -125,29 +125,29 @@ func (m Mapping) check(deletePublished bool) error {
 		}
 	}
 	if m.Status != "" && (len(m.Words.Pending) == 0 || slices.Contains(m.Words.Pending, "")) {
-		problem("Words.Pending is missing: which words of the column %s wait to be sent?", m.Status)
+		problem("status.pending is missing: which words of the column %s wait to be sent?", m.Status)
 	}
 	if m.Status != "" && m.Words.Published == "" && !deletePublished {
-		problem("Words.Published is missing: which word of the column %s says that an event was published?", m.Status)
+		problem("status.published is missing: which word of the column %s says that an event was published?", m.Status)
 	}
 	if twice := m.Words.twice(); twice != "" {
 		problem("the word %q stands for two states", twice)
 	}
 	if m.Status == "" && m.PublishedAt == "" && !deletePublished {
-		problem("nothing can mark a row as published: name Status or PublishedAt, or have published rows deleted")
+		problem("nothing can mark a row as published: name status or published_at, or have published rows deleted")
 	}
 	if !timeZone.MatchString(m.TimeZone) {
-		problem(`TimeZone is %q; it must be "UTC", an offset such as "+09:00", or a name such as "Asia/Seoul"`, m.TimeZone)
+		problem(`time_zone is %q; it must be "UTC", an offset such as "+09:00", or a name such as "Asia/Seoul"`, m.TimeZone)
 	}
 	if m.SideSchema != "" && !isName(m.SideSchema) {
-		problem("SideSchema is %q, which is no name", m.SideSchema)
+		problem("side_schema is %q, which is no name", m.SideSchema)
 	}
 	return errors.Join(errs...)
 }
 
 // field is a field of a Mapping that names a column or holds a term.
 type field struct {
-	name     string
+	name     string // as people who write a configuration file know it
 	value    *string
 	isColumn bool
 	required bool
@@ -169,29 +169,29 @@ const (
 
 func (m *Mapping) fields() []field {
 	list := []field{
-		{name: "ID", value: &m.ID, isColumn: true, required: true, kinds: []string{kindInteger, kindUUID, kindText}},
-		{name: "Order", value: &m.Order, isColumn: true, kinds: []string{kindInteger, kindTime, kindUUID, kindText}},
-		{name: "EventID", value: &m.EventID},
-		{name: "AggregateType", value: &m.AggregateType},
-		{name: "AggregateID", value: &m.AggregateID, required: true},
-		{name: "PartitionKey", value: &m.PartitionKey},
-		{name: "EventType", value: &m.EventType, required: true},
-		{name: "AggregateVersion", value: &m.AggregateVersion, isColumn: true, kinds: []string{kindInteger}},
-		{name: "Topic", value: &m.Topic},
-		{name: "ContentType", value: &m.ContentType},
-		{name: "DedupKey", value: &m.DedupKey},
-		{name: "Payload", value: &m.Payload, required: true, kinds: []string{kindJSON, kindJSONB, kindText, kindBytes}},
-		{name: "Headers", value: &m.Headers, kinds: []string{kindJSON, kindJSONB, kindText}},
-		{name: "Status", value: &m.Status, isColumn: true, kinds: []string{kindText, kindEnum, kindInteger, kindBoolean}},
-		{name: "PublishedAt", value: &m.PublishedAt, isColumn: true, kinds: []string{kindTime}},
-		{name: "RetryCount", value: &m.RetryCount, isColumn: true, kinds: []string{kindInteger}},
-		{name: "NextAttemptAt", value: &m.NextAttemptAt, isColumn: true, kinds: []string{kindTime}},
-		{name: "LastError", value: &m.LastError, isColumn: true, kinds: []string{kindText}},
-		{name: "UpdatedAt", value: &m.UpdatedAt, isColumn: true, kinds: []string{kindTime}},
-		{name: "PublishedTo", value: &m.PublishedTo, isColumn: true, kinds: []string{kindText}},
-		{name: "ClaimToken", value: &m.ClaimToken, isColumn: true, kinds: []string{kindText, kindUUID}},
-		{name: "ProcessingUntil", value: &m.ProcessingUntil, isColumn: true, kinds: []string{kindTime}},
-		{name: "CreatedAt", value: &m.CreatedAt, isColumn: true, kinds: []string{kindTime, kindInteger}},
+		{name: "id", value: &m.ID, isColumn: true, required: true, kinds: []string{kindInteger, kindUUID, kindText}},
+		{name: "order", value: &m.Order, isColumn: true, kinds: []string{kindInteger, kindTime, kindUUID, kindText}},
+		{name: "event_id", value: &m.EventID},
+		{name: "aggregate_type", value: &m.AggregateType},
+		{name: "aggregate_id", value: &m.AggregateID, required: true},
+		{name: "partition_key", value: &m.PartitionKey},
+		{name: "event_type", value: &m.EventType, required: true},
+		{name: "aggregate_version", value: &m.AggregateVersion, isColumn: true, kinds: []string{kindInteger}},
+		{name: "topic", value: &m.Topic},
+		{name: "content_type", value: &m.ContentType},
+		{name: "dedup_key", value: &m.DedupKey},
+		{name: "payload", value: &m.Payload, required: true, kinds: []string{kindJSON, kindJSONB, kindText, kindBytes}},
+		{name: "headers", value: &m.Headers, kinds: []string{kindJSON, kindJSONB, kindText}},
+		{name: "status", value: &m.Status, isColumn: true, kinds: []string{kindText, kindEnum, kindInteger, kindBoolean}},
+		{name: "published_at", value: &m.PublishedAt, isColumn: true, kinds: []string{kindTime}},
+		{name: "retry_count", value: &m.RetryCount, isColumn: true, kinds: []string{kindInteger}},
+		{name: "next_attempt_at", value: &m.NextAttemptAt, isColumn: true, kinds: []string{kindTime}},
+		{name: "last_error", value: &m.LastError, isColumn: true, kinds: []string{kindText}},
+		{name: "updated_at", value: &m.UpdatedAt, isColumn: true, kinds: []string{kindTime}},
+		{name: "published_to", value: &m.PublishedTo, isColumn: true, kinds: []string{kindText}},
+		{name: "claim_token", value: &m.ClaimToken, isColumn: true, kinds: []string{kindText, kindUUID}},
+		{name: "processing_until", value: &m.ProcessingUntil, isColumn: true, kinds: []string{kindTime}},
+		{name: "created_at", value: &m.CreatedAt, isColumn: true, kinds: []string{kindTime, kindInteger}},
 	}
 	for name, text := range m.HeaderTerms {
 		list = append(list, field{name: "the header " + name, value: &text, required: true})

@@ -38,21 +38,21 @@ func complete() Mapping {
 
 func TestOpenRefusesMappingsThatCannotWork(t *testing.T) {
 	for want, change := range map[string]func(*Mapping){
-		"ID is missing":                                func(m *Mapping) { m.ID = "" },
-		"AggregateID is missing":                       func(m *Mapping) { m.AggregateID = "" },
-		"EventType is missing":                         func(m *Mapping) { m.EventType = "" },
-		"Payload is missing":                           func(m *Mapping) { m.Payload = "" },
-		`ID is "(a)"; it must be the name of a column`: func(m *Mapping) { m.ID = "(a)" },
-		`Status is "a->b"; it must be the name of`:     func(m *Mapping) { m.Status = "a->b" },
-		`Topic: "a'": it is no column`:                 func(m *Mapping) { m.Topic = "a'" },
+		"id is missing":                                func(m *Mapping) { m.ID = "" },
+		"aggregate_id is missing":                      func(m *Mapping) { m.AggregateID = "" },
+		"event_type is missing":                        func(m *Mapping) { m.EventType = "" },
+		"payload is missing":                           func(m *Mapping) { m.Payload = "" },
+		`id is "(a)"; it must be the name of a column`: func(m *Mapping) { m.ID = "(a)" },
+		`status is "a->b"; it must be the name of`:     func(m *Mapping) { m.Status = "a->b" },
+		`topic: "a'": it is no column`:                 func(m *Mapping) { m.Topic = "a'" },
 		`the header X: "b;": it is no column`:          func(m *Mapping) { m.HeaderTerms = map[string]string{"X": "b;"} },
-		"Words.Pending is missing":                     func(m *Mapping) { m.Words.Pending = nil },
-		"Words.Published is missing":                   func(m *Mapping) { m.Words.Published = "" },
+		"status.pending is missing":                    func(m *Mapping) { m.Words.Pending = nil },
+		"status.published is missing":                  func(m *Mapping) { m.Words.Published = "" },
 		`the word "SENT" stands for two states`:        func(m *Mapping) { m.Words.Dead = "SENT" },
 		`the word "NEW" stands for two states`:         func(m *Mapping) { m.Words.Pending = []string{"NEW", "NEW"} },
-		"nothing can mark a row as published":          func(m *Mapping) { m.Status = "" },
-		`TimeZone is "Mars; DROP"`:                     func(m *Mapping) { m.TimeZone = "Mars; DROP" },
-		`SideSchema is "a\"b"`:                         func(m *Mapping) { m.SideSchema = `a"b` },
+		"name status or published_at":                  func(m *Mapping) { m.Status = "" },
+		`time_zone is "Mars; DROP"`:                    func(m *Mapping) { m.TimeZone = "Mars; DROP" },
+		`side_schema is "a\"b"`:                        func(m *Mapping) { m.SideSchema = `a"b` },
 	} {
 		m := complete()
 		change(&m)
@@ -157,7 +157,7 @@ func TestEveryQueryOfAMappedTableIsFilled(t *testing.T) {
 				t.Errorf("%s: %s is missing", d, name)
 			}
 		}
-		for _, name := range []string{"server", "settings", "schema", "their_columns", "their_indexes", "renew", "acquire"} {
+		for _, name := range []string{"server", "settings", "schema", "their_kind", "their_columns", "their_indexes", "renew", "acquire", "tidy_chunk"} {
 			if len(s.queries[name]) == 0 {
 				t.Errorf("%s: %s waits for their table", d, name)
 			}

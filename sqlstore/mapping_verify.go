@@ -42,7 +42,7 @@ func (w *terms) doubts(table string) (list []misfit) {
 			quoted = append(quoted, w.quote(c))
 		}
 		doubt("no index leads to the events that wait, in their order; every read goes through more rows than it returns",
-			"run: CREATE "+w.createIndex("postrider_waiting")+" ON "+w.table+" ("+strings.Join(quoted, ", ")+")")
+			"run: CREATE "+w.createIndex("postrider_waiting", w.t.isPartitioned())+" ON "+w.table+" ("+strings.Join(quoted, ", ")+")")
 	}
 	if w.column(order).nullable {
 		doubt(fmt.Sprintf("the column %s, which gives the outbox order, can be NULL; an event without it has no place in the order", order),

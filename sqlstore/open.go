@@ -11,7 +11,8 @@ import (
 )
 
 var (
-	_ relay.Store = (*Store)(nil)
+	_ relay.Store  = (*Store)(nil)
+	_ relay.Tidier = (*Store)(nil)
 )
 
 // Payload says how the payload column keeps its bytes.

@@ -65,7 +65,7 @@ func TestMappedReadsOfMySQLFollowTheirIndex(t *testing.T) {
 					t.Error(err)
 				}
 			})
-			m.bound(t, "clean", effort{reads: 17_000, sorted: 1000}, func() {
+			m.bound(t, "clean", effort{reads: 17_000, sorted: 1100}, func() {
 				if _, err := h.Clean(t.Context(), relay.CleanRequest{After: "1000", Limit: 1000, Retention: time.Hour}); err != nil {
 					t.Error(err)
 				}

@@ -90,13 +90,13 @@ func TestMappedTableThatDoesNotFitIsRefused(t *testing.T) {
 		hint   string
 	}{
 		{"a missing column", number, func(m *sqlstore.Mapping) { m.Topic = "channel" }, "column channel of", "it has the columns body, id, status, what, who"},
-		{"a missing column with a member", number, func(m *sqlstore.Mapping) { m.Headers = "meta->x" }, "mapped as Headers, is missing", "columns"},
+		{"a missing column with a member", number, func(m *sqlstore.Mapping) { m.Headers = "meta->x" }, "mapped as headers, is missing", "columns"},
 		{"a missing table", number, nil, "table nothing does not exist", "is its name right"},
 		{"an id that is not unique", "id bigint", nil, "has no unique index", "CREATE UNIQUE INDEX"},
 		{"an id that is unique with another column only", "id bigint, more int, UNIQUE (id, more)", nil, "has no unique index", "CREATE UNIQUE INDEX"},
-		{"an id of a type without equality", "id bytea PRIMARY KEY", nil, "mapped as ID, is of type bytea", "integer, uuid, text"},
-		{"a payload of a wrong type", number + ", n int", func(m *sqlstore.Mapping) { m.Payload = "n" }, "mapped as Payload, is of type integer", "json"},
-		{"a time of a wrong type", number + ", n text", func(m *sqlstore.Mapping) { m.NextAttemptAt = "n" }, "mapped as NextAttemptAt, is of type text", "time"},
+		{"an id of a type without equality", "id bytea PRIMARY KEY", nil, "mapped as id, is of type bytea", "integer, uuid, text"},
+		{"a payload of a wrong type", number + ", n int", func(m *sqlstore.Mapping) { m.Payload = "n" }, "mapped as payload, is of type integer", "json"},
+		{"a time of a wrong type", number + ", n text", func(m *sqlstore.Mapping) { m.NextAttemptAt = "n" }, "mapped as next_attempt_at, is of type text", "time"},
 		{"members of a column without any", number + ", n int", func(m *sqlstore.Mapping) { m.AggregateID = "n->a" }, "which has no members", "JSON"},
 		{"a word that the column cannot hold", number + ", mood varchar(3)", func(m *sqlstore.Mapping) { m.Status = "mood" }, `cannot hold the word "SENT"`, "leave out"},
 		{"a word that is no number", number + ", n int", func(m *sqlstore.Mapping) { m.Status = "n" }, `cannot hold the word "NEW"`, "leave out"},
@@ -465,7 +465,7 @@ func TestWhatTheirWorkersAreAtWorkOnIsLeftToThem(t *testing.T) {
 func TestRowsOfATableWithoutColumnsForClaimsCannotBeClaimedOneByOne(t *testing.T) {
 	m := plain(t, number)
 	_, err := m.init(t).RowClaims().Renew(t.Context(), relay.Heartbeat{Member: relay.Member{Name: "main", ID: "a", Shards: shards}}, nil)
-	if !errors.Is(err, relay.ErrSchema) || !strings.Contains(err.Error(), "no columns for claims (map ClaimToken, ProcessingUntil and Words.Processing, or use claim: shard)") {
+	if !errors.Is(err, relay.ErrSchema) || !strings.Contains(err.Error(), "no columns for claims (map claim_token, processing_until and status.processing, or use claim: shard)") {
 		t.Errorf("got %v", err)
 	}
 }

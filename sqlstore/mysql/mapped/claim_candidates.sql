@@ -36,6 +36,6 @@ SELECT e.ref, e.event_id, e.shard, e.aggregate_type, e.aggregate_id, e.event_typ
        CASE WHEN e.their_state = 'PROCESSING' THEN e.claim_token ELSE '' END
 FROM JSON_TABLE({picked_set}, '$[*]' COLUMNS (postrider_n FOR ORDINALITY, postrider_id varchar(767) CHARACTER SET utf8mb4 PATH '$')) postrider_picked
 STRAIGHT_JOIN {rows} e ON e.id = {id_given}
-LEFT JOIN {failures} f ON f.event = e.ref AND f.their_state = 'PENDING'
+LEFT JOIN {failures} f ON f.event = e.ref AND f.event_key = left(e.event_key, 767) AND f.their_state = 'PENDING'
 WHERE e.their_state = 'PROCESSING' OR coalesce(f.next_attempt_at, e.their_next_attempt_at, CAST('1970-01-01' AS DATETIME(6))) <= utc_timestamp(6)
 ORDER BY postrider_n;

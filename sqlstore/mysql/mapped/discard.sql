@@ -14,10 +14,15 @@ WHERE {state_of_row} = postrider_their_state
 FOR UPDATE /*!80019 OF postrider_theirs */ NOWAIT;
 
 INSERT INTO {failures} (event, event_key, state, their_state, retry_count, next_attempt_at, last_error)
-SELECT e.ref, left(e.event_key, 767), 'DISCARDED', '{their_discarded}', e.retry_count, utc_timestamp(6), coalesce(e.last_error, '')
-FROM JSON_TABLE({picked_set}, '$[*]' COLUMNS (postrider_id varchar(767) CHARACTER SET utf8mb4 PATH '$')) postrider_picked
-STRAIGHT_JOIN {events} e ON e.id = {id_given}
-ON DUPLICATE KEY UPDATE {failures}.state = 'DISCARDED', {failures}.their_state = '{their_discarded}';
+SELECT discarded.event, discarded.event_key, 'DISCARDED', '{their_discarded}', discarded.retry_count, utc_timestamp(6), discarded.last_error
+FROM (
+  SELECT e.ref AS event, left(e.event_key, 767) AS event_key, e.retry_count, coalesce(e.last_error, '') AS last_error
+  FROM JSON_TABLE({picked_set}, '$[*]' COLUMNS (postrider_id varchar(767) CHARACTER SET utf8mb4 PATH '$')) postrider_picked
+  STRAIGHT_JOIN {events} e ON e.id = {id_given}
+) discarded
+ON DUPLICATE KEY UPDATE
+  event_key = discarded.event_key, state = 'DISCARDED', their_state = '{their_discarded}', retry_count = discarded.retry_count,
+  last_error = discarded.last_error;
 
 UPDATE JSON_TABLE({picked_set}, '$[*]' COLUMNS (postrider_id varchar(767) CHARACTER SET utf8mb4 PATH '$')) postrider_picked
 STRAIGHT_JOIN {theirs} postrider_theirs{by_id} ON postrider_theirs.{id} = {id_given}

@@ -5,7 +5,7 @@ WITH waiting AS (
   FROM {rows} p
   WHERE {pending_p} AND p.aggregate_version IS NOT NULL
     AND coalesce((
-      SELECT 1 FROM {failures} f WHERE f.event = p.ref AND f.their_state = 'PENDING' AND f.state <> 'PENDING'
+      SELECT 1 FROM {failures} f WHERE f.event = p.ref AND f.event_key = left(p.event_key, 767) AND f.their_state = 'PENDING' AND f.state <> 'PENDING'
     ), 0) = 0
 )
 SELECT e.ref, e.event_id, e.shard, e.aggregate_type, e.aggregate_id, e.event_type, e.aggregate_version, e.topic,
@@ -36,7 +36,7 @@ FROM (
   LIMIT :7
 ) found
 STRAIGHT_JOIN {rows} e ON e.id = found.id
-LEFT JOIN {failures} f ON f.event = e.ref AND f.their_state = 'PENDING'
+LEFT JOIN {failures} f ON f.event = e.ref AND f.event_key = left(e.event_key, 767) AND f.their_state = 'PENDING'
 LEFT JOIN {versions} v
   ON e.aggregate_version IS NOT NULL AND v.aggregate_type = left(e.aggregate_type, 255) AND v.aggregate_id = left(e.aggregate_id, 512)
 ORDER BY found.ord, found.id;

@@ -4,7 +4,7 @@ FROM (
   SELECT e.ref AS postrider_ref
   FROM (SELECT {id_failed} AS id FROM {failures} f WHERE f.state = 'PENDING') failed
   STRAIGHT_JOIN {events} e ON e.id = failed.id
-  WHERE {state_pending} AND (:1 = '' OR e.id > {id_after}) AND {filter}
+  WHERE {state_pending} AND e.failed AND (:1 = '' OR e.id > {id_after}) AND {filter}
   ORDER BY e.id
   LIMIT :2
 ) found

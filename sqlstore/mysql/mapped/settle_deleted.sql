@@ -11,9 +11,9 @@ FROM JSON_TABLE(:3, '$[*]' COLUMNS (
 )) postrider_settled
 STRAIGHT_JOIN {theirs} postrider_theirs{by_id} ON postrider_theirs.{id} = {id_given}
 WHERE (postrider_shard, postrider_epoch) IN ({proven}) AND {row_is_pending} AND {shard_of_row} = postrider_shard
-  AND NOT EXISTS (
-    SELECT 1 FROM {failures} f WHERE f.event = postrider_id AND f.their_state = 'PENDING' AND f.state <> 'PENDING'
-  )
+  AND NOT (left({key_of_row}, 767) <=> (
+    SELECT f.event_key FROM {failures} f WHERE f.event = postrider_id AND f.their_state = 'PENDING' AND f.state <> 'PENDING'
+  ))
 FOR UPDATE /*!80019 OF postrider_theirs */ NOWAIT;
 
 INSERT INTO {versions} (aggregate_type, aggregate_id, version)

@@ -46,7 +46,7 @@ FROM (
       AND coalesce((
         SELECT CASE f.state WHEN 'PENDING' THEN f.next_attempt_at ELSE 'infinity' END
         FROM {failures} f
-        WHERE f.event = e.ref AND f.their_state = 'PENDING'
+        WHERE f.event = e.ref AND f.event_key = e.event_key AND f.their_state = 'PENDING'
         OFFSET 0
       ), e.their_next_attempt_at, '-infinity') <= now()
     ORDER BY {walk_order}
@@ -54,6 +54,6 @@ FROM (
     FOR UPDATE SKIP LOCKED
   ) pending
 ) e
-LEFT JOIN {failures} f ON f.event = e.ref AND f.their_state = 'PENDING'
+LEFT JOIN {failures} f ON f.event = e.ref AND f.event_key = e.event_key AND f.their_state = 'PENDING'
 WHERE $1::text IS NOT NULL
 LIMIT $4;

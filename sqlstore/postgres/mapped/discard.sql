@@ -15,7 +15,9 @@ WITH picked AS (
   INSERT INTO {failures} AS f (event, event_key, state, their_state, retry_count, next_attempt_at, last_error)
   SELECT p.ref, p.event_key, 'DISCARDED', '{their_discarded}', p.retry_count, now(), p.last_error
   FROM picked p JOIN changed USING (ref)
-  ON CONFLICT (event) DO UPDATE SET state = excluded.state, their_state = excluded.their_state
+  ON CONFLICT (event) DO UPDATE
+  SET event_key = excluded.event_key, state = excluded.state, their_state = excluded.their_state,
+      retry_count = excluded.retry_count, last_error = excluded.last_error
 ), kept AS (
   INSERT INTO {attempts} (event, outcome, error, actor) SELECT ref, $3, $4, $5 FROM changed
 )

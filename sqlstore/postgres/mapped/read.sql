@@ -32,7 +32,7 @@ WITH failed AS (
         WHEN (SELECT failed.any FROM failed) THEN coalesce((
           SELECT CASE f.state WHEN 'PENDING' THEN f.next_attempt_at ELSE 'infinity' END
           FROM {failures} f
-          WHERE f.event = e.ref AND f.their_state = 'PENDING'
+          WHERE f.event = e.ref AND f.event_key = e.event_key AND f.their_state = 'PENDING'
           OFFSET 0
         ), e.their_next_attempt_at, '-infinity') <= now()
         ELSE coalesce(e.their_next_attempt_at, '-infinity') <= now()
@@ -40,7 +40,7 @@ WITH failed AS (
       AND (NOT (SELECT failed.any FROM failed) OR NOT EXISTS (
         SELECT
         FROM {failures} f
-        JOIN {rows} b ON b.id = f.event::{id_type} AND b.their_state = 'PENDING'
+        JOIN {rows} b ON b.id = f.event::{id_type} AND b.event_key = f.event_key AND b.their_state = 'PENDING'
         WHERE f.event_key = e.event_key AND f.state = 'PENDING' AND f.their_state = 'PENDING'
           AND (b.ord, b.id) < (e.ord, e.id)
           AND (b.aggregate_type = e.aggregate_type AND b.aggregate_version > e.aggregate_version) IS NOT TRUE
@@ -59,7 +59,7 @@ WITH failed AS (
       SELECT aggregate_type, aggregate_id FROM batch WHERE aggregate_version IS NOT NULL
     )
     AND NOT EXISTS (
-      SELECT FROM {failures} f WHERE f.event = p.ref AND f.their_state = 'PENDING' AND f.state <> 'PENDING'
+      SELECT FROM {failures} f WHERE f.event = p.ref AND f.event_key = p.event_key AND f.their_state = 'PENDING' AND f.state <> 'PENDING'
     )
 )
 SELECT e.ref, e.event_id, e.shard, e.aggregate_type, e.aggregate_id, e.event_type, e.aggregate_version, e.topic,
@@ -83,7 +83,7 @@ SELECT e.ref, e.event_id, e.shard, e.aggregate_type, e.aggregate_id, e.event_typ
        END,
        e.headers, e.event_key
 FROM batch e
-LEFT JOIN {failures} f ON f.event = e.ref AND f.their_state = 'PENDING'
+LEFT JOIN {failures} f ON f.event = e.ref AND f.event_key = e.event_key AND f.their_state = 'PENDING'
 LEFT JOIN {versions} v
   ON e.aggregate_version IS NOT NULL AND v.aggregate_type = e.aggregate_type AND v.aggregate_id = e.aggregate_id
 WHERE $2::text IS NOT NULL AND $6::int IS NOT NULL

@@ -2,7 +2,7 @@
 WITH picked AS (
   SELECT e.id, e.ref
   FROM {events} e
-  WHERE {state_pending} AND e.ref IN (SELECT event FROM {failures} WHERE state = 'PENDING')
+  WHERE {state_pending} AND e.failed AND e.ref IN (SELECT event FROM {failures} WHERE state = 'PENDING')
     AND ($1::text = '' OR e.id > nullif($1::text, '')::{id_type}) AND {filter}
   ORDER BY e.id
   LIMIT $2

@@ -17,7 +17,7 @@ WITH patience AS (
   JOIN proven USING (shard, epoch)
   JOIN {rows} e ON e.id = s.id::{id_type} AND e.their_state = 'PENDING' AND e.shard = s.shard
   WHERE NOT EXISTS (
-    SELECT FROM {failures} f WHERE f.event = s.id AND f.their_state = 'PENDING' AND f.state <> 'PENDING'
+    SELECT FROM {failures} f WHERE f.event = s.id AND f.event_key = e.event_key AND f.their_state = 'PENDING' AND f.state <> 'PENDING'
   )
 ), recorded AS (
   INSERT INTO {failures} AS f (event, event_key, state, their_state, retry_count, next_attempt_at, last_error)

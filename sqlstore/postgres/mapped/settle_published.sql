@@ -22,9 +22,9 @@ WITH patience AS (
     FROM settled s JOIN proven USING (shard, epoch)
   ) postrider_settled
   WHERE postrider_theirs.{id} = postrider_id::{id_type} AND {row_is_pending} AND {shard_of_row} = postrider_shard
-    AND NOT EXISTS (
-      SELECT FROM {failures} f WHERE f.event = postrider_id AND f.their_state = 'PENDING' AND f.state <> 'PENDING'
-    )
+    AND (
+      SELECT f.event_key FROM {failures} f WHERE f.event = postrider_id AND f.their_state = 'PENDING' AND f.state <> 'PENDING'
+    ) IS DISTINCT FROM {key_of_row}
   RETURNING postrider_id AS id, {type_of_row} AS aggregate_type, {aggregate_of_row} AS aggregate_id, {version_of_row} AS aggregate_version
 ), versions AS (
   INSERT INTO {versions} AS v (aggregate_type, aggregate_id, version)
