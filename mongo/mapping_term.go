@@ -45,10 +45,11 @@ func parseTerm(text string) (parts []part, err error) {
 	}
 }
 
-// isPath says whether text can be the path of a field, in documents and in expressions.
+// isPath says whether text can be the path of a field, in documents and in expressions. Blanks and parentheses are refused:
+// who writes them means an expression, which this is not.
 func isPath(text string) bool {
 	return !slices.ContainsFunc(strings.Split(text, "."), func(name string) bool {
-		return name == "" || strings.HasPrefix(name, "$") || strings.ContainsAny(name, "'\",\x00")
+		return name == "" || strings.HasPrefix(name, "$") || strings.ContainsAny(name, " '\",()\x00")
 	})
 }
 

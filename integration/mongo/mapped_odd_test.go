@@ -350,6 +350,39 @@ func TestWhatIsNotOursIsLeftAloneAndReported(t *testing.T) {
 	}
 }
 
+// A map that does not fit is seen before anything is sent, and not by what it makes DEAD.
+func TestAMapThatDoesNotFitIsReported(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*mongo.Mapping)
+		level  operator.Level
+		want   string
+	}{
+		"a wrong field of the payload":    {func(m *mongo.Mapping) { m.Payload = "body" }, operator.LevelWarning, "2 or more events are without a text, a document or binary data in body"},
+		"a wrong field of the key":        {func(m *mongo.Mapping) { m.AggregateID = "payload.user, object" }, operator.LevelWarning, "2 or more events are without a key in payload.user, object"},
+		"a wrong field of the event type": {func(m *mongo.Mapping) { m.EventType = "type" }, operator.LevelWarning, "2 or more events are without an event type in type"},
+		"a wrong field of the state":      {func(m *mongo.Mapping) { m.Status = "state" }, operator.LevelError, "no document has a word of the map in the field state"},
+		"the right fields":                {func(*mongo.Mapping) {}, "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			mapping := preset(t)
+			test.change(&mapping)
+			m := newMapped(t, mapping)
+			if findings := serious(m.store.Verify(t.Context())); len(findings) != 2 { // the index, the order
+				t.Errorf("%d findings in an empty collection: %+v", len(findings), findings)
+			}
+			m.insert(lesson(t), lesson(t))
+			findings := serious(m.store.Verify(t.Context()))
+			if test.want == "" {
+				if len(findings) != 2 {
+					t.Errorf("%+v", findings)
+				}
+				return
+			}
+			wantFinding(t, findings, test.level, "collection outbox", test.want)
+		})
+	}
+}
+
 func TestIDsOfEveryType(t *testing.T) {
 	m := newMapped(t, preset(t))
 	m.own()
