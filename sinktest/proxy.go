@@ -73,11 +73,12 @@ func (p *Proxy) after(bytes int, trouble func()) {
 	p.budget, p.trouble = bytes, trouble
 }
 
-// Heal ends every trouble. What was held back moves on.
+// Heal ends every trouble, also one that is due after some bytes more. What was held back moves on.
 func (p *Proxy) Heal() {
 	p.setMoving(true, true)
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	p.trouble = nil
 	for p.listener == nil {
 		if listener, err := net.Listen("tcp", p.Addr); err == nil {
 			p.serve(listener)

@@ -134,3 +134,12 @@ func TestProxyCutAfter(t *testing.T) {
 	send(t, conn, "and on it goes")
 	wantAnswer(t, conn, "and on it goes")
 }
+
+func TestProxyHealEndsATroubleThatIsDue(t *testing.T) {
+	p := NewProxy(t, echo(t))
+	conn := dial(t, p)
+	p.HoldAnswersAfter(5)
+	p.Heal()
+	send(t, conn, "more than five")
+	wantAnswer(t, conn, "more than five")
+}
