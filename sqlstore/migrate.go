@@ -70,13 +70,14 @@ func (s *Store) migrate(ctx context.Context, op string, on executor) error {
 	return nil
 }
 
-// checkConfig refuses a configuration that the existing tables were not laid out for.
+// checkConfig refuses a configuration that the existing tables were not laid out for. A payload column that is theirs was laid
+// out by nobody here: the configuration only says how to read it.
 func (s *Store) checkConfig(op string, found schema) error {
 	if found.shards != s.config.Shards {
 		return s.unfit(op, fmt.Sprintf("set relay.shards to %d", found.shards),
 			"they are laid out for %d shards and cannot be changed to %d", found.shards, s.config.Shards)
 	}
-	if found.payload != s.config.Payload {
+	if s.mapping == nil && found.payload != s.config.Payload {
 		return s.unfit(op, fmt.Sprintf("use payload %s", found.payload),
 			"the payload column is %s and cannot be changed to %s", found.payload, s.config.Payload)
 	}

@@ -47,7 +47,7 @@ func (s *Store) Verify(ctx context.Context) []operator.Finding {
 		return findings
 	}
 	findings = append(findings, operator.Finding{Level: operator.LevelOK, Subject: "table " + s.config.Table,
-		Message: fmt.Sprintf("version %d, %d shards, payload %s", tables.version, tables.shards, tables.payload)})
+		Message: fmt.Sprintf("version %d, %d shards, payload %s", tables.version, tables.shards, s.config.Payload)})
 	rows, err := s.verifyRows(ctx, tables.shards)
 	if err != nil {
 		return append(findings, problem("table "+s.config.Table, err))

@@ -125,6 +125,21 @@ func TestMappedTableThatDoesNotFitIsRefused(t *testing.T) {
 	}
 }
 
+// TestHowTheirPayloadsAreReadCanChange after Init has recorded it.
+func TestHowTheirPayloadsAreReadCanChange(t *testing.T) {
+	eachServer(t, "", func(t *testing.T, m mapped) {
+		execute(t, m.db, "INSERT INTO tasks (id, event_key, body) VALUES (1, 'a', 'no JSON')")
+		if e := m.hold(t).read()[0]; e.Malformed == nil {
+			t.Errorf("read %+v, want it malformed", e)
+		}
+		m.config.Payload = sqlstore.PayloadBinary
+		if e := m.hold(t).read()[0]; e.Malformed != nil || string(e.Payload) != "no JSON" {
+			t.Errorf("read %+v with payload %q, want the bytes as they are", e, e.Payload)
+		}
+		m.finds(t, "ok", "payload binary")
+	})
+}
+
 func TestWordsOfAnEnumerationAreChecked(t *testing.T) {
 	m := plain(t, number)
 	execute(t, m.db, "CREATE TYPE mood AS ENUM ('NEW', 'SENT', 'LOST')")
