@@ -484,3 +484,15 @@ func TestRowsOfATableWithoutColumnsForClaimsCannotBeClaimedOneByOne(t *testing.T
 		t.Errorf("got %v", err)
 	}
 }
+
+func TestInitCompletesWhereTheSideTablesWereDropped(t *testing.T) {
+	m := plain(t, number)
+	m.init(t)
+	for _, side := range []string{"failures", "shards", "relays", "attempts", "versions", "schema"} {
+		execute(t, m.db, "DROP TABLE tasks_"+side)
+	}
+	execute(t, m.db, "INSERT INTO tasks (who) VALUES ('a')")
+	if ids := m.hold(t).ids(); len(ids) != 1 {
+		t.Errorf("read %v", ids)
+	}
+}

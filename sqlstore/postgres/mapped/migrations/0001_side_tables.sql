@@ -58,7 +58,7 @@ CREATE TABLE {versions} (
 ) WITH (fillfactor = 70);
 
 -- A member of JSON text, or NULL when it cannot be read: such a row must not keep the others from being read.
-CREATE FUNCTION {json}(document text, path text[], as_json boolean) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS
+CREATE OR REPLACE FUNCTION {json}(document text, path text[], as_json boolean) RETURNS text LANGUAGE plpgsql IMMUTABLE STRICT PARALLEL SAFE AS
 $$ BEGIN RETURN CASE WHEN as_json THEN (document::json #> path)::text ELSE document::json #>> path END; EXCEPTION WHEN OTHERS THEN RETURN NULL; END $$;
 
 INSERT INTO {schema} (version, outbox_table, shards, payload) VALUES (1, '{table}', {shard_count}, '{payload}');
