@@ -391,7 +391,16 @@ func (w *terms) setDiscarded() string {
 	return a.String()
 }
 
-// needed are the privileges on their table that a relay uses.
+// neededPrivileges are those on their table that a relay uses, as (table, privilege). They follow from the mapping alone: a user
+// who lacks them may not see the table.
+func (w *terms) neededPrivileges() string {
+	var list []string
+	for _, privilege := range w.needed() {
+		list = append(list, "("+w.literal(w.table)+", '"+privilege+"')")
+	}
+	return strings.Join(list, ", ")
+}
+
 func (w *terms) needed() []string {
 	list := []string{"SELECT"}
 	if !w.deletes || w.m.canClaim() || w.setFailed()+w.setPending()+w.setDiscarded() != "" {
@@ -410,10 +419,6 @@ func (w *terms) tokens() map[string]string {
 	if w.word() != "" {
 		word = w.quote(w.word())
 	}
-	var needed []string
-	for _, privilege := range w.needed() {
-		needed = append(needed, "("+w.literal(w.table)+", '"+privilege+"')")
-	}
 	ascends := w.m.CreatedAt != "" && w.column(w.m.ID).ascends
 	t := map[string]string{
 		"rows": w.rows(""), "events": w.events(), "id": w.quote(w.m.ID), "id_type": w.column(w.m.ID).typ,
@@ -426,8 +431,7 @@ func (w *terms) tokens() map[string]string {
 		"type_of_row": w.given(w.m.AggregateType), "version_of_row": w.version(),
 		"their_dead": w.theirDead(), "their_discarded": w.theirDiscarded(),
 		"set_published": w.setPublished(), "set_failed": w.setFailed(), "set_pending": w.setPending(), "set_discarded": w.setDiscarded(),
-		"needed_privileges": strings.Join(needed, ", "),
-		"can_clean":         strconv.FormatBool(w.m.PublishedAt != "" || w.m.CreatedAt != ""), "ascends": strconv.FormatBool(ascends), "can_claim": strconv.FormatBool(w.m.canClaim()),
+		"can_clean": strconv.FormatBool(w.m.PublishedAt != "" || w.m.CreatedAt != ""), "ascends": strconv.FormatBool(ascends), "can_claim": strconv.FormatBool(w.m.canClaim()),
 	}
 	maps.Copy(t, w.claimTokens())
 	for _, state := range []postrider.State{postrider.StatePending, postrider.StateProcessing, postrider.StateDead, postrider.StateDiscarded} {

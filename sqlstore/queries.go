@@ -60,6 +60,7 @@ func (s *Store) tokens() map[string]string {
 		return t
 	}
 	maps.Copy(t, s.sideTokens())
+	t["needed_privileges"] = newTerms(s, &theirs{}).neededPrivileges()
 	return t
 }
 

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -20,6 +21,22 @@ func (s *Store) Verify(ctx context.Context) []operator.Finding {
 		return []operator.Finding{problem("database", err)}
 	}
 	findings := []operator.Finding{server}
+	table := "table " + s.config.Table
+	settings, err := s.verifySettings(ctx)
+	if err != nil {
+		return append(findings, problem("database", err))
+	}
+	findings = append(findings, settings...)
+	missing, err := s.missingPrivileges(ctx)
+	if err != nil {
+		return append(findings, problem(table, err))
+	}
+	for _, l := range missing {
+		findings = append(findings, l.finding())
+	}
+	if slices.ContainsFunc(missing, s.blinds) {
+		return findings
+	}
 	if s.mapping != nil {
 		mapped := s.verifyMapping(ctx)
 		findings = append(findings, mapped...)
@@ -29,28 +46,26 @@ func (s *Store) Verify(ctx context.Context) []operator.Finding {
 	}
 	tables, err := s.fits(ctx, "check")
 	if err != nil {
-		return append(findings, problem("table "+s.config.Table, err))
+		return append(findings, problem(table, err))
 	}
 	if err := s.checkConfig("check", tables); err != nil {
-		findings = append(findings, problem("table "+s.config.Table, err))
+		findings = append(findings, problem(table, err))
 	}
-	for _, verify := range []func(context.Context) ([]operator.Finding, error){
-		s.verifySettings, s.verifyColumns, s.verifyIndexes, s.verifyPrivileges,
-	} {
-		more, err := verify(ctx)
+	for _, verify := range []func(context.Context, lacks) ([]operator.Finding, error){s.verifyColumns, s.verifyIndexes} {
+		more, err := verify(ctx, missing)
 		if err != nil {
-			return append(findings, problem("table "+s.config.Table, err))
+			return append(findings, problem(table, err))
 		}
 		findings = append(findings, more...)
 	}
 	if slices.ContainsFunc(findings, isError) {
 		return findings
 	}
-	findings = append(findings, operator.Finding{Level: operator.LevelOK, Subject: "table " + s.config.Table,
+	findings = append(findings, operator.Finding{Level: operator.LevelOK, Subject: table,
 		Message: fmt.Sprintf("version %d, %d shards, payload %s", tables.version, tables.shards, s.config.Payload)})
 	rows, err := s.verifyRows(ctx, tables.shards)
 	if err != nil {
-		return append(findings, problem("table "+s.config.Table, err))
+		return append(findings, problem(table, err))
 	}
 	return append(findings, rows...)
 }
@@ -99,22 +114,36 @@ func (s *Store) verifySettings(ctx context.Context) (findings []operator.Finding
 	return findings, err
 }
 
-func (s *Store) verifyColumns(ctx context.Context) (findings []operator.Finding, err error) {
-	err = s.run(ctx, "check columns", "columns", into(&findings, func(rows *sql.Rows) (operator.Finding, error) {
-		var table, column, want, have string
-		err := rows.Scan(&table, &column, &want, &have)
-		f := operator.Finding{Level: operator.LevelError, Subject: fmt.Sprintf("column %s of %s", column, unquote(table))}
-		if have == "" {
-			f.Message, f.Hint = "is missing", fmt.Sprintf("add it as %s, or create the tables by `postrider init`", want)
-		} else {
-			f.Message, f.Hint = fmt.Sprintf("is of type %s instead of %s", have, want), "change its type"
-		}
-		return f, err
+// verifyColumns leaves out tables of which the user may not see everything.
+func (s *Store) verifyColumns(ctx context.Context, missing lacks) (findings []operator.Finding, err error) {
+	var list []columnMisfit
+	err = s.run(ctx, "check columns", "columns", into(&list, func(rows *sql.Rows) (c columnMisfit, err error) {
+		err = rows.Scan(&c.table, &c.column, &c.want, &c.have)
+		return c, err
 	}))
+	for _, c := range list {
+		if !missing.on(c.table) {
+			findings = append(findings, c.finding())
+		}
+	}
 	return findings, err
 }
 
-func (s *Store) verifyIndexes(ctx context.Context) (findings []operator.Finding, err error) {
+// columnMisfit is a column that is missing, and then has no type, or of another type than is wanted.
+type columnMisfit struct{ table, column, want, have string }
+
+func (c columnMisfit) finding() operator.Finding {
+	f := operator.Finding{Level: operator.LevelError, Subject: fmt.Sprintf("column %s of %s", c.column, unquote(c.table))}
+	if c.have == "" {
+		f.Message, f.Hint = "is missing", fmt.Sprintf("add it as %s, or create the tables by `postrider init`", c.want)
+	} else {
+		f.Message, f.Hint = fmt.Sprintf("is of type %s instead of %s", c.have, c.want), "change its type"
+	}
+	return f
+}
+
+// verifyIndexes leaves out tables of which the user may not see everything.
+func (s *Store) verifyIndexes(ctx context.Context, missing lacks) (findings []operator.Finding, err error) {
 	var have []string
 	if err := s.run(ctx, "check indexes", "indexes", into(&have, scanValue[string])); err != nil {
 		return nil, err
@@ -128,7 +157,7 @@ func (s *Store) verifyIndexes(ctx context.Context) (findings []operator.Finding,
 		maps.Copy(statements, s.dialect.indexes(m.text))
 	}
 	for _, name := range slices.Sorted(maps.Keys(statements)) {
-		if !slices.Contains(have, name) {
+		if !slices.Contains(have, name) && !missing.on(indexedTable.FindStringSubmatch(statements[name])[1]) {
 			findings = append(findings, operator.Finding{
 				Level: operator.LevelError, Subject: "index " + name, Message: "is missing or not valid",
 				Hint: "run: " + statements[name],
@@ -138,16 +167,49 @@ func (s *Store) verifyIndexes(ctx context.Context) (findings []operator.Finding,
 	return findings, nil
 }
 
-func (s *Store) verifyPrivileges(ctx context.Context) (findings []operator.Finding, err error) {
-	err = s.run(ctx, "check privileges", "privileges", into(&findings, func(rows *sql.Rows) (operator.Finding, error) {
-		var privilege, table string
-		err := rows.Scan(&privilege, &table)
-		return operator.Finding{
-			Level: operator.LevelError, Subject: "table " + unquote(table), Message: "no privilege to " + privilege,
-			Hint: fmt.Sprintf("run: GRANT %s ON %s TO the user in outbox.dsn", privilege, table),
-		}, err
+// indexedTable finds the table in a statement that creates an index.
+var indexedTable = regexp.MustCompile(" (?:ON|TABLE) ((?:\\.?[`\"][^`\"]+[`\"])+) ")
+
+// lack is what the user of the connection may not do.
+type lack struct {
+	subject    string
+	table      string // without its schema; empty when the schema is closed
+	object     string // in the words of a GRANT
+	privileges string
+	user       string // in the words of a GRANT
+	isThere    bool   // for certain
+}
+
+type lacks []lack
+
+// on says whether the user lacks a privilege on a table, whose name may be quoted and qualified.
+func (l lacks) on(table string) bool {
+	table = unquote(table)
+	table = table[strings.LastIndex(table, ".")+1:]
+	return slices.ContainsFunc(l, func(l lack) bool { return l.table == table })
+}
+
+func (s *Store) missingPrivileges(ctx context.Context) (list lacks, err error) {
+	err = s.run(ctx, "check privileges", "privileges", into((*[]lack)(&list), func(rows *sql.Rows) (l lack, err error) {
+		err = rows.Scan(&l.subject, &l.table, &l.object, &l.privileges, &l.user, &l.isThere)
+		return l, err
 	}))
-	return findings, err
+	return list, err
+}
+
+func (l lack) finding() operator.Finding {
+	f := operator.Finding{Level: operator.LevelError, Subject: l.subject, Message: "no privilege to " + l.privileges,
+		Hint: fmt.Sprintf("run: GRANT %s ON %s TO %s", l.privileges, l.object, l.user)}
+	if !l.isThere {
+		f.Message += ", or there is no such table: a user without any privilege sees none"
+	}
+	return f
+}
+
+// blinds says whether what the user lacks keeps the tables from being looked at.
+func (s *Store) blinds(l lack) bool {
+	return l.table == "" || strings.Contains(l.privileges, "SELECT") &&
+		(l.table == s.names.side+"_schema" || s.mapping != nil && l.table == s.names.table)
 }
 
 func (s *Store) verifyRows(ctx context.Context, shards int) (findings []operator.Finding, err error) {

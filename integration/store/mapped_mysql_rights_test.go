@@ -60,25 +60,25 @@ func TestEachMissingGrantOfMySQLIsNamed(t *testing.T) {
 	eachPreset(t, "event-outbox", "event-outbox.sql", func(t *testing.T, m mapped) {
 		mine, owner := m.asUser(t, "SELECT")
 		mine.init(t)
-		mine.finds(t, "error", "table event_outbox: no privilege to UPDATE (run: GRANT UPDATE ON ")
+		mine.finds(t, "error", "table "+m.table+": no privilege to UPDATE (run: GRANT UPDATE ON ")
 		schema, _, _ := strings.Cut(m.table, ".")
 		execute(t, owner, "REVOKE ALL ON "+schema+"_side.* FROM '"+schema+"'@'127.0.0.1'")
 		execute(t, owner, "GRANT SELECT, UPDATE, DELETE ON "+schema+"_side.* TO '"+schema+"'@'127.0.0.1'")
-		mine.finds(t, "error", "table event_outbox_failures: no privilege to INSERT")
-		mine.finds(t, "error", "table event_outbox_shards: no privilege to INSERT")
+		mine.finds(t, "error", "table "+schema+"_side.event_outbox_failures: no privilege to INSERT")
+		mine.finds(t, "error", "table "+schema+"_side.event_outbox_shards: no privilege to INSERT")
 	})
 	eachPreset(t, "debezium", "debezium.mysql.sql", func(t *testing.T, m mapped) {
 		mine, _ := m.asUser(t, "SELECT")
 		mine.init(t)
-		mine.finds(t, "error", "table outbox: no privilege to DELETE")
+		mine.finds(t, "error", "table "+m.table+": no privilege to DELETE")
 	})
 	eachPreset(t, "debezium", "debezium.mysql.sql", func(t *testing.T, m mapped) {
 		mine, _ := m.asUser(t, "INSERT")
 		mine.init(t)
-		mine.finds(t, "error", "table outbox: no privilege to SELECT")
+		mine.finds(t, "error", "table "+m.table+": no privilege to SELECT")
 	})
 	eachPreset(t, "debezium", "debezium.mysql.sql", func(t *testing.T, m mapped) {
 		mine, _ := m.asUser(t, "")
-		mine.finds(t, "error", "outbox: does not exist, or this user may not see it")
+		mine.finds(t, "error", "table "+m.table+": no privilege to SELECT, DELETE, or there is no such table")
 	})
 }

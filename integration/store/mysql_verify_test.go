@@ -54,7 +54,7 @@ func TestMySQLVerifyFindsMissingPrivileges(t *testing.T) {
 		u.User = url.UserPassword(schema, "p@ss/w:rd")
 		d.db = connect(t, "mysql", mysqlDSN(t, u.String()))
 		assertFinding(t, d, sqlstore.Config{}, "error table outbox_attempts: no privilege to INSERT")
-		assertFinding(t, d, sqlstore.Config{}, "error table outbox_shards: no privilege to UPDATE")
+		assertFinding(t, d, sqlstore.Config{}, "error table outbox_shards: no privilege to INSERT, UPDATE")
 		for _, f := range d.open(t, sqlstore.Config{}).Verify(t.Context()) {
 			if f.Subject == "table outbox_events" && f.Level == operator.LevelError {
 				t.Errorf("%+v", f)

@@ -1,7 +1,8 @@
--- Returns what the user of this connection may not do: privilege, table. What a role may do cannot be seen from here, so a
--- user with a role passes.
+-- Returns what the user of this connection may not do: subject, table, what to grant on, privileges, user to grant to, whether
+-- the table is there for certain: none is shown to a user who may do nothing with it. What a role may do cannot be seen from
+-- here, so a user with a role passes.
 WITH needed AS (
-  SELECT tbl, privilege
+  SELECT tbl, privilege, coalesce(nullif('{database}', ''), database()) AS db
   FROM JSON_TABLE('[
     ["{events_name}", "SELECT"],
     ["{events_name}", "UPDATE"],
@@ -21,11 +22,14 @@ WITH needed AS (
     ["{side}_attempts", "DELETE"],
     ["{side}_schema", "SELECT"]
   ]', '$[*]' COLUMNS (tbl varchar(64) CHARACTER SET utf8mb4 PATH '$[0]', privilege varchar(64) CHARACTER SET utf8mb4 PATH '$[1]')) list
+), account AS (
+  SELECT substring_index(current_user(), '@', -1) AS host, left(current_user(), char_length(current_user()) - locate('@', reverse(current_user()))) AS name
 ), me AS (
-  SELECT concat('''', substring_index(current_user(), '@', 1), '''@''', substring_index(current_user(), '@', -1), '''') AS grantee,
-         coalesce(nullif('{database}', ''), database()) AS db
+  SELECT concat('''', name, '''@''', host, '''') AS grantee, concat('''', replace(name, '''', ''''''), '''@''', host, '''') AS account FROM account
 )
-SELECT needed.privilege, needed.tbl
+SELECT concat('table ', needed.db, '.', needed.tbl), needed.tbl, concat('`', needed.db, '`.`', needed.tbl, '`'),
+       group_concat(needed.privilege ORDER BY field(needed.privilege, 'SELECT', 'INSERT', 'UPDATE', 'DELETE') SEPARATOR ', '), me.account,
+       EXISTS (SELECT 1 FROM information_schema.tables t WHERE t.table_schema = needed.db AND t.table_name = needed.tbl)
 FROM needed, me
 WHERE coalesce(current_role(), 'NONE') = 'NONE'
   AND NOT EXISTS (
@@ -33,7 +37,9 @@ WHERE coalesce(current_role(), 'NONE') = 'NONE'
     WHERE p.grantee = me.grantee AND p.privilege_type = needed.privilege)
   AND NOT EXISTS (
     SELECT 1 FROM information_schema.schema_privileges p
-    WHERE p.grantee = me.grantee AND p.privilege_type = needed.privilege AND me.db LIKE p.table_schema)
+    WHERE p.grantee = me.grantee AND p.privilege_type = needed.privilege AND needed.db LIKE p.table_schema)
   AND NOT EXISTS (
     SELECT 1 FROM information_schema.table_privileges p
-    WHERE p.grantee = me.grantee AND p.privilege_type = needed.privilege AND p.table_schema = me.db AND p.table_name = needed.tbl);
+    WHERE p.grantee = me.grantee AND p.privilege_type = needed.privilege AND p.table_schema = needed.db AND p.table_name = needed.tbl)
+GROUP BY needed.db, needed.tbl, me.account
+ORDER BY needed.db, needed.tbl;

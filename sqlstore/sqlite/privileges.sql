@@ -1,2 +1,2 @@
 -- SQLite knows no users.
-SELECT '', '' WHERE false;
+SELECT '', '', '', '', '', true WHERE false;
