@@ -419,6 +419,7 @@ func (w *terms) tokens() map[string]string {
 	if w.word() != "" {
 		word = w.quote(w.word())
 	}
+	created := w.column(w.m.CreatedAt)
 	ascends := w.m.CreatedAt != "" && w.column(w.m.ID).ascends
 	t := map[string]string{
 		"rows": w.rows(""), "events": w.events(), "id": w.quote(w.m.ID), "id_type": w.column(w.m.ID).typ,
@@ -432,6 +433,7 @@ func (w *terms) tokens() map[string]string {
 		"their_dead": w.theirDead(), "their_discarded": w.theirDiscarded(),
 		"set_published": w.setPublished(), "set_failed": w.setFailed(), "set_pending": w.setPending(), "set_discarded": w.setDiscarded(),
 		"can_clean": strconv.FormatBool(w.m.PublishedAt != "" || w.m.CreatedAt != ""), "ascends": strconv.FormatBool(ascends), "can_claim": strconv.FormatBool(w.m.canClaim()),
+		"no_zone": strconv.FormatBool(created.kind == kindTime && !created.zoned),
 	}
 	maps.Copy(t, w.claimTokens())
 	for _, state := range []postrider.State{postrider.StatePending, postrider.StateProcessing, postrider.StateDead, postrider.StateDiscarded} {

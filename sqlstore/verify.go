@@ -214,13 +214,13 @@ func (s *Store) blinds(l lack) bool {
 
 func (s *Store) verifyRows(ctx context.Context, shards int) (findings []operator.Finding, err error) {
 	err = s.run(ctx, "look for odd rows", "odd_rows", into(&findings, func(rows *sql.Rows) (operator.Finding, error) {
-		var what, sample string
+		var what, sample, remedy string
 		var count int64
-		err := rows.Scan(&what, &count, &sample)
+		err := rows.Scan(&what, &count, &sample, &remedy)
 		return operator.Finding{
 			Level: operator.LevelWarning, Subject: "table " + s.config.Table,
 			Message: fmt.Sprintf("%d or more events are %s", count, what),
-			Hint:    fmt.Sprintf("look at one with `postrider events show %s` and correct them by SQL", sample),
+			Hint:    fmt.Sprintf("look at one with `postrider events show %s` and %s", sample, remedy),
 		}, err
 	}), shards)
 	return findings, err

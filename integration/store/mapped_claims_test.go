@@ -80,7 +80,7 @@ func TestWhatTheirOwnWorkersClaimIsRespected(t *testing.T) {
 		}
 		m.rows(t, "SELECT concat_ws(' ', aggregate_id, status, claim_token IS NULL, retry_count) FROM outbox_events ORDER BY id",
 			"live PROCESSING 0 0", "dead PUBLISHED 1 0", "dead PUBLISHED 1 0", "unclaimed PROCESSING 1 0", "waits DEAD 1 1")
-		m.finds(t, "warning", "1 or more events are PROCESSING without a claim token")
+		m.finds(t, "warning", "1 or more events are PROCESSING without a time at which the claim runs out, so that no relay takes them")
 		if n, err := s.Redrive(t.Context(), operator.Filter{}, operator.Action{Who: "me"}); n != 1 || err != nil {
 			t.Errorf("redrove %d, %v", n, err)
 		}
@@ -101,4 +101,9 @@ func TestWhatTheirOwnWorkersClaimIsRespectedInPostgres(t *testing.T) {
 			t.Errorf("claimed %+v", e)
 		}
 	}
+	execute(t, m.db, "UPDATE journal SET busy_till = busy_till - interval '1 hour'")
+	m.finds(t, "warning", "1 or more events are PROCESSING without a claim token although their time ran out more than an hour ago, so that no relay with claim: row takes them over "+
+		"(look at one with `postrider events show 4` and start a relay with claim: shard, or correct them by SQL)")
+	execute(t, m.db, "UPDATE journal SET busy_till = NULL WHERE token IS NULL")
+	m.finds(t, "warning", "1 or more events are PROCESSING without a time at which the claim runs out, so that no relay takes them")
 }

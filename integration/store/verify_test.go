@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/postrider/postrider/operator"
 	"github.com/postrider/postrider/relay"
@@ -48,7 +49,13 @@ func TestVerifyFindsWhatIsWrong(t *testing.T) {
 			"error table outbox_events: the outbox tables do not fit this version: they have version 99"},
 		{"a row that nobody picks up",
 			"INSERT INTO %s (aggregate_type, aggregate_id, event_type, payload, status) VALUES ('a', 'b', 'c', '{}', 'PROCESSING')",
-			"warning table outbox_events: 1 or more events are PROCESSING"},
+			"warning table outbox_events: 1 or more events are PROCESSING without a processing_until, so that no relay takes them"},
+		{"a claim that no relay takes over",
+			"INSERT INTO %s (aggregate_type, aggregate_id, event_type, payload, status, processing_until, claim_token) VALUES ('a', 'b', 'c', '{}', 'PROCESSING', '2000-01-01 00:00:00.000', '0192f0c1-9a3b-8c4d-8e5f-012345678900')",
+			"warning table outbox_events: 1 or more events are PROCESSING although their claims ran out"},
+		{"a claim that relays with row claims do not take over",
+			"INSERT INTO %s (aggregate_type, aggregate_id, event_type, payload, status, processing_until) VALUES ('a', 'b', 'c', '{}', 'PROCESSING', '2000-01-01 00:00:00.000')",
+			"warning table outbox_events: 1 or more events are PROCESSING without a claim_token although their time ran out"},
 		{"an event that is never due",
 			"INSERT INTO %s (aggregate_type, aggregate_id, event_type, payload, next_attempt_at) VALUES ('a', 'b', 'c', '{}', '2999-01-01 00:00:00.000')",
 			"warning table outbox_events: 1 or more events are PENDING but not due"},
@@ -61,6 +68,28 @@ func TestVerifyFindsWhatIsWrong(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestVerifyIsSilentAboutClaimsThatRelaysTakeOver because they have an end, although nobody's token.
+func TestVerifyIsSilentAboutClaimsThatRelaysTakeOver(t *testing.T) {
+	everyDatabase(t, func(t *testing.T, d database) {
+		s := d.store(t, sqlstore.Config{})
+		for _, until := range []string{"2000-01-01 00:00:00.000", "2999-01-01 00:00:00.000"} {
+			execute(t, d.db, "INSERT INTO "+d.table+" (aggregate_type, aggregate_id, event_type, payload, status, processing_until) VALUES ('a', '"+until[:4]+"', 'c', '{}', 'PROCESSING', '"+until+"')")
+		}
+		ownAll(t, s, relay.Member{Name: "main", ID: "a", Shards: shards, LeaseTTL: time.Hour})
+		if _, err := s.Backlog(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if events, err := s.Read(t.Context(), everything(10)); err != nil || len(events) != 1 || events[0].AggregateID != "2000" {
+			t.Errorf("read %+v, %v", events, err)
+		}
+		for _, f := range s.Verify(t.Context()) {
+			if f.Level != operator.LevelOK {
+				t.Errorf("%+v", f)
+			}
+		}
+	})
 }
 
 // words puts a DROP INDEX into the words of the database.
