@@ -87,8 +87,8 @@ func (s *Store) inspect(ctx context.Context, op string) (*theirs, error) {
 		}
 		return i, json.Unmarshal(columns, &i.columns)
 	}))
-	if _, asks := s.queries["their_zone"]; err != nil || !asks {
-		return t, err
+	if err != nil {
+		return nil, err
 	}
 	var known []bool
 	if err := s.run(ctx, op, "their_zone", into(&known, scanValue[bool]), s.mapping.TimeZone); err != nil {
@@ -124,7 +124,8 @@ func (s *Store) misfits(t *theirs) (list []misfit) {
 		list = append(list, t.misfitsOf(f, table)...)
 	}
 	if t.noZone {
-		list = append(list, misfit{"the time zone " + s.mapping.TimeZone, "is not known to the database", "write it as an offset, such as +09:00, or load the server's tables of time zones"})
+		list = append(list, misfit{"outbox.time_zone", strconv.Quote(s.mapping.TimeZone) + " is not known to the database",
+			"correct the name, such as Asia/Seoul, write an offset, such as +09:00, or, with MySQL, load the server's tables of time zones"})
 	}
 	if len(list) > 0 {
 		return list

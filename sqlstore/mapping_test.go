@@ -157,7 +157,7 @@ func TestEveryQueryOfAMappedTableIsFilled(t *testing.T) {
 				t.Errorf("%s: %s is missing", d, name)
 			}
 		}
-		for _, name := range []string{"server", "settings", "schema", "their_kind", "their_columns", "their_indexes", "renew", "acquire", "tidy_chunk"} {
+		for _, name := range []string{"server", "settings", "schema", "their_kind", "their_columns", "their_indexes", "their_zone", "privileges", "renew", "acquire", "tidy_chunk"} {
 			if len(s.queries[name]) == 0 {
 				t.Errorf("%s: %s waits for their table", d, name)
 			}
@@ -173,7 +173,7 @@ func TestMappedTablesHaveTheSameQueries(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, own := range []string{"floors", "heads", "read_shard", "lock", "unlock", "read_word", "claim_word", "oldest_word", "their_zone"} {
+		for _, own := range []string{"floors", "heads", "read_shard", "lock", "unlock", "read_word", "claim_word", "oldest_word"} {
 			delete(all, own)
 		}
 		return sortedKeys(all)

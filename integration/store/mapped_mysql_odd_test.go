@@ -61,7 +61,7 @@ func TestMappedTableOfMySQLThatDoesNotFitIsRefused(t *testing.T) {
 		{"a word that the enumeration lacks", mysqlNumber + ", mood ENUM('NEW', 'SENT', 'it''s \"so\"')", func(m *mapped) { m.mapping.Status = "mood" }, `cannot hold the word "FAILED"`, "leave out"},
 		{"a word that is no number", mysqlNumber + ", n TINYINT(1)", func(m *mapped) { m.mapping.Status = "n" }, `cannot hold the word "NEW"`, "leave out"},
 		{"words that the collation cannot tell apart", mysqlNumber, func(m *mapped) { m.mapping.Words.Dead = "Sent" }, `the words "SENT" and "Sent" are the same`, "tells apart"},
-		{"an unknown time zone", mysqlNumber, func(m *mapped) { m.mapping.TimeZone = "Mars/Olympus" }, "time zone Mars/Olympus is not known", "offset"},
+		{"an unknown time zone", mysqlNumber, func(m *mapped) { m.mapping.TimeZone = "Mars/Olympus" }, `outbox.time_zone "Mars/Olympus" is not known`, "offset"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			eachTasks(t, test.table, func(t *testing.T, m mapped) {

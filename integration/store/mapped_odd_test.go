@@ -99,6 +99,7 @@ func TestMappedTableThatDoesNotFitIsRefused(t *testing.T) {
 		{"a time of a wrong type", number + ", n text", func(m *sqlstore.Mapping) { m.NextAttemptAt = "n" }, "mapped as next_attempt_at, is of type text", "time"},
 		{"members of a column without any", number + ", n int", func(m *sqlstore.Mapping) { m.AggregateID = "n->a" }, "which has no members", "JSON"},
 		{"a word that the column cannot hold", number + ", mood varchar(3)", func(m *sqlstore.Mapping) { m.Status = "mood" }, `cannot hold the word "SENT"`, "leave out"},
+		{"an unknown time zone", number, func(m *sqlstore.Mapping) { m.TimeZone = "Asia/Soul" }, `outbox.time_zone "Asia/Soul" is not known`, "offset"},
 		{"a word that is no number", number + ", n int", func(m *sqlstore.Mapping) { m.Status = "n" }, `cannot hold the word "NEW"`, "leave out"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
@@ -394,7 +395,7 @@ func TestFilterLeavesOutWhatIsNotOurs(t *testing.T) {
 }
 
 func TestTimesWithoutAZoneAreOfTheZoneOfTheMapping(t *testing.T) {
-	for zone, shift := range map[string]string{"UTC": "0", "+09:00": "9 hours", "Asia/Seoul": "9 hours", "-03:30": "-3.5 hours"} {
+	for zone, shift := range map[string]string{"UTC": "0", "+09:00": "9 hours", "Asia/Seoul": "9 hours", "asia/seoul": "9 hours", "MSK": "3 hours", "-03:30": "-3.5 hours"} {
 		m := plain(t, number+", due timestamp, added timestamp, sent timestamp")
 		m.mapping.NextAttemptAt, m.mapping.CreatedAt, m.mapping.PublishedAt, m.mapping.TimeZone = "due", "added", "sent", zone
 		execute(t, m.db, `INSERT INTO tasks (who, due, added) SELECT 'a', at + due * interval '1 second', at
