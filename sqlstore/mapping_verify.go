@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -22,7 +23,11 @@ func (s *Store) verifyMapping(ctx context.Context) (findings []operator.Finding)
 	if len(findings) > 0 {
 		return findings
 	}
-	for _, d := range newTerms(s, t).doubts(s.config.Table) {
+	w := newTerms(s, t)
+	if findings = s.verifyExpressions(ctx, op, w); len(findings) > 0 {
+		return findings
+	}
+	for _, d := range w.doubts(s.config.Table) {
 		findings = append(findings, operator.Finding{Level: operator.LevelWarning, Subject: d.subject, Message: d.message, Hint: d.hint})
 	}
 	if zone := s.mapping.timesWithoutZone(t); len(zone) > 0 {
@@ -30,6 +35,61 @@ func (s *Store) verifyMapping(ctx context.Context) (findings []operator.Finding)
 			Message: fmt.Sprintf("times in %s are taken as %s", strings.Join(zone, ", "), s.mapping.TimeZone)})
 	}
 	return findings
+}
+
+// verifyExpressions lets the database look at each piece of SQL in the mapping by itself, without reading a row, so that it is
+// known where a mistake stands.
+func (s *Store) verifyExpressions(ctx context.Context, op string, w *terms) (findings []operator.Finding) {
+	try := func(key, expression, statement string) {
+		switch err := s.parse(ctx, statement); {
+		case err == nil:
+		case s.cause(err) == ErrUnreachable || ctx.Err() != nil:
+			findings = append(findings, problem("database", s.fail(op, err)))
+		default:
+			findings = append(findings, operator.Finding{Level: operator.LevelError, Subject: key, Message: err.Error(),
+				Hint: "correct the SQL " + expression + ", which the database refuses"})
+		}
+	}
+	for _, f := range w.m.fields() {
+		for _, expression := range f.expressions() {
+			try(f.key(), expression, "SELECT "+w.text(expression)+" FROM "+w.table+" LIMIT 0")
+		}
+	}
+	if w.m.Filter != "" {
+		try("outbox.filter", w.filter(), "SELECT 1 FROM "+w.table+" WHERE "+w.filter()+" LIMIT 0")
+	}
+	return findings
+}
+
+// parse executes a statement without parameters that returns no rows.
+func (s *Store) parse(ctx context.Context, statement string) error {
+	rows, err := s.db.QueryContext(ctx, statement)
+	if err != nil {
+		return err
+	}
+	return errors.Join(rows.Close(), rows.Err())
+}
+
+// expressions are the SQL expressions in a term.
+func (f field) expressions() (list []string) {
+	if f.isColumn {
+		return nil
+	}
+	parts, _ := parseTerm(*f.value) // was checked by Open
+	for _, p := range parts {
+		if p.expression != "" {
+			list = append(list, p.expression)
+		}
+	}
+	return list
+}
+
+// key is where a configuration file says what a field holds.
+func (f field) key() string {
+	if header, ok := strings.CutPrefix(f.name, "the header "); ok {
+		return "outbox.headers." + header
+	}
+	return "outbox.columns." + f.name
 }
 
 // doubts are what a mapping leaves to be desired.
