@@ -6,18 +6,23 @@ require (
 	github.com/go-sql-driver/mysql v1.10.1
 	github.com/nats-io/nats.go v1.55.0
 	github.com/postrider/postrider v0.0.0
+	github.com/postrider/postrider/rabbitmq v0.0.0
+	github.com/postrider/postrider/redis v0.0.0
+	github.com/rabbitmq/amqp091-go v1.16.0
+	github.com/redis/go-redis/v9 v9.23.0
 	github.com/uptrace/bun/dialect/mysqldialect v1.3.0
 	go.mongodb.org/mongo-driver/v2 v2.10.0
 )
 
 require (
 	filippo.io/edwards25519 v1.2.0 // indirect
+	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/nats-io/nkeys v0.4.17 // indirect
 	github.com/nats-io/nuid v1.0.1 // indirect
-	github.com/stretchr/testify v1.12.1 // indirect
 	github.com/xdg-go/scram v1.4.0 // indirect
 	github.com/xdg-go/stringprep v1.0.4 // indirect
 	github.com/youmark/pkcs8 v0.0.0-20240726163527-a2c0da244d78 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
 	golang.org/x/crypto v0.58.0 // indirect
 	golang.org/x/mod v0.42.0 // indirect
 )
@@ -72,3 +77,7 @@ replace github.com/postrider/postrider/nats => ../nats
 replace github.com/postrider/postrider/pgx => ../pgx
 
 replace github.com/postrider/postrider/mongo => ../mongo
+
+replace github.com/postrider/postrider/rabbitmq => ../rabbitmq
+
+replace github.com/postrider/postrider/redis => ../redis

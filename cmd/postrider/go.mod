@@ -10,6 +10,8 @@ require (
 	github.com/nats-io/nats.go v1.55.0
 	github.com/postrider/postrider/kafka v0.0.0
 	github.com/postrider/postrider/nats v0.0.0
+	github.com/postrider/postrider/rabbitmq v0.0.0
+	github.com/postrider/postrider/redis v0.0.0
 	github.com/prometheus/client_golang v1.25.0
 	github.com/rogpeppe/go-internal v1.16.0
 	github.com/spf13/cobra v1.10.2
@@ -19,9 +21,12 @@ require (
 )
 
 require (
+	github.com/rabbitmq/amqp091-go v1.16.0 // indirect
+	github.com/redis/go-redis/v9 v9.23.0 // indirect
 	github.com/xdg-go/scram v1.4.0 // indirect
 	github.com/xdg-go/stringprep v1.0.4 // indirect
 	github.com/youmark/pkcs8 v0.0.0-20240726163527-a2c0da244d78 // indirect
+	go.uber.org/atomic v1.12.0 // indirect
 )
 
 require (
@@ -74,3 +79,7 @@ replace github.com/postrider/postrider/kafka => ../../kafka
 replace github.com/postrider/postrider/nats => ../../nats
 
 replace github.com/postrider/postrider/mongo => ../../mongo
+
+replace github.com/postrider/postrider/rabbitmq => ../../rabbitmq
+
+replace github.com/postrider/postrider/redis => ../../redis

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -90,7 +91,7 @@ func findingsOf(ctx context.Context, s config.Sink, routes []config.Route) []ope
 	if s.NATS != nil && s.NATS.Embedded != nil {
 		return []operator.Finding{operator.OK(subject, "its server is part of postrider run, so it was not looked at")}
 	}
-	sinks, err := wiring.OpenSinks(ctx, []config.Sink{s}, io.Discard)
+	sinks, err := wiring.OpenSinks(ctx, []config.Sink{s}, io.Discard, slog.New(slog.DiscardHandler))
 	if err != nil {
 		return []operator.Finding{operator.Problem(subject, err.Error(), "")}
 	}

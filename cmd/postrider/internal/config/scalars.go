@@ -42,7 +42,11 @@ func readString[T ~string](v value, dst *T, parse func(string) (T, *mistake)) bo
 
 // choice takes one of the options.
 func choice[T ~string](o *object, key string, dst *T, options ...T) bool {
-	return read(o, key, dst, func(text string) (T, *mistake) {
+	return choiceOf(o.field(key), dst, options...)
+}
+
+func choiceOf[T ~string](v value, dst *T, options ...T) bool {
+	return readValue(v, dst, func(text string) (T, *mistake) {
 		if slices.Contains(options, T(text)) {
 			return T(text), nil
 		}

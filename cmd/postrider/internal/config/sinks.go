@@ -12,9 +12,12 @@ type Sink struct {
 	// Name is the sink's key in the file.
 	Name string
 	// Type says which of the fields below is set; stdout has none.
-	Type  SinkType
-	Kafka *Kafka
-	NATS  *NATS
+	Type     SinkType
+	Kafka    *Kafka
+	NATS     *NATS
+	RabbitMQ *RabbitMQ
+	Redis    *Redis
+	Webhook  *Webhook
 }
 
 // SinkType is a kind of sink.
@@ -22,10 +25,15 @@ type SinkType string
 
 // The kinds of sink.
 const (
-	SinkKafka  SinkType = "kafka"
-	SinkNATS   SinkType = "nats"
-	SinkStdout SinkType = "stdout"
+	SinkKafka    SinkType = "kafka"
+	SinkNATS     SinkType = "nats"
+	SinkRabbitMQ SinkType = "rabbitmq"
+	SinkRedis    SinkType = "redis"
+	SinkWebhook  SinkType = "webhook"
+	SinkStdout   SinkType = "stdout"
 )
+
+var sinkTypes = []SinkType{SinkKafka, SinkNATS, SinkRabbitMQ, SinkRedis, SinkWebhook, SinkStdout}
 
 // readSinks gives every sink that has a name, also those with mistakes, so
 // that routes to them are not reported as well.
@@ -49,13 +57,19 @@ func readSinks(v value) []Sink {
 func readSink(name string, v value) Sink {
 	sink := Sink{Name: name}
 	v.object(func(o *object) {
-		o.require("type", "write type: kafka, nats or stdout")
-		choice(o, "type", &sink.Type, SinkKafka, SinkNATS, SinkStdout)
+		o.require("type", "write type: kafka, nats, rabbitmq, redis, webhook or stdout")
+		choice(o, "type", &sink.Type, sinkTypes...)
 		switch sink.Type {
 		case SinkKafka:
 			sink.Kafka = readKafka(o)
 		case SinkNATS:
 			sink.NATS = readNATS(o)
+		case SinkRabbitMQ:
+			sink.RabbitMQ = readRabbitMQ(o)
+		case SinkRedis:
+			sink.Redis = readRedis(o)
+		case SinkWebhook:
+			sink.Webhook = readWebhook(o)
 		case SinkStdout:
 		default:
 			o.dropAll()

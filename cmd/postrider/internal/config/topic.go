@@ -14,9 +14,12 @@ var topicText = map[SinkType]struct {
 	allowed *regexp.Regexp
 	hint    string
 }{
-	SinkKafka:  {regexp.MustCompile(`^[A-Za-z0-9._-]*$`), "write letters, digits, dots, _ and - around the fields"},
-	SinkNATS:   {regexp.MustCompile(`^[^\s*>]*$`), "write it without spaces, * and >"},
-	SinkStdout: {regexp.MustCompile(`^\S*$`), "write it without spaces"},
+	SinkKafka:    {regexp.MustCompile(`^[A-Za-z0-9._-]*$`), "write letters, digits, dots, _ and - around the fields"},
+	SinkNATS:     {regexp.MustCompile(`^[^\s*>]*$`), "write it without spaces, * and >"},
+	SinkRabbitMQ: {regexp.MustCompile(`^[^\x00-\x1f]*$`), "write EXCHANGE/ROUTING.KEY, or EXCHANGE alone"},
+	SinkRedis:    {regexp.MustCompile(`^[^\x00-\x1f]*$`), "write the key of a stream"},
+	SinkWebhook:  {regexp.MustCompile(`^[!-~]*$`), "write printable ASCII without spaces: it is a header"},
+	SinkStdout:   {regexp.MustCompile(`^\S*$`), "write it without spaces"},
 }
 
 var topicField = regexp.MustCompile(`\{([^{}]*)\}`)

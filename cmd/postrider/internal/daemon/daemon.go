@@ -49,7 +49,7 @@ func Run(ctx context.Context, c *config.Config, o Options) (err error) {
 		return err
 	}
 	defer d.outbox.Close()
-	if d.sinks, err = wiring.OpenSinks(ctx, c.Sinks, o.Stdout); err != nil {
+	if d.sinks, err = wiring.OpenSinks(ctx, c.Sinks, o.Stdout, o.Logger); err != nil {
 		return err
 	}
 	defer d.closeSinks()

@@ -9,6 +9,9 @@ import (
 	"github.com/postrider/postrider/kafka"
 	"github.com/postrider/postrider/nats"
 	"github.com/postrider/postrider/operator"
+	"github.com/postrider/postrider/rabbitmq"
+	"github.com/postrider/postrider/redis"
+	"github.com/postrider/postrider/sink/webhook"
 )
 
 // checker is a sink that can look at what it needs.
@@ -19,6 +22,9 @@ type checker interface {
 var (
 	_ checker = (*kafka.Sink)(nil)
 	_ checker = (*nats.Sink)(nil)
+	_ checker = (*rabbitmq.Sink)(nil)
+	_ checker = (*redis.Sink)(nil)
+	_ checker = (*webhook.Sink)(nil)
 )
 
 // Line writes a finding as one line, without its level.

@@ -3,6 +3,7 @@ package wiring
 import (
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
 	"github.com/postrider/postrider/kafka"
+	"github.com/postrider/postrider/rabbitmq"
 	"github.com/postrider/postrider/relay"
 )
 
@@ -45,10 +46,14 @@ func PlanOf(c *config.Config, e relay.Event) (p relay.Plan, found bool, err erro
 
 // unopened is a sink of the type that can only tell how it writes the headers of a message.
 func unopened(t config.SinkType) relay.Sink {
-	if t == config.SinkKafka {
+	switch t {
+	case config.SinkKafka:
 		return (*kafka.Sink)(nil)
+	case config.SinkRabbitMQ:
+		return (*rabbitmq.Sink)(nil)
+	default:
+		return nil
 	}
-	return nil
 }
 
 func routes(c *config.Config) []relay.Route {

@@ -5,14 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"strings"
 
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
 	"github.com/postrider/postrider/kafka"
 	"github.com/postrider/postrider/nats"
 	"github.com/postrider/postrider/nats/embedded"
+	"github.com/postrider/postrider/rabbitmq"
+	"github.com/postrider/postrider/redis"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/sink/stdout"
+	"github.com/postrider/postrider/sink/webhook"
 )
 
 // Sinks are the sinks of a configuration, and the servers that run in this process for them.
@@ -22,12 +26,12 @@ type Sinks struct {
 }
 
 // OpenSinks opens sinks of a configuration. Servers elsewhere are not asked; embedded ones are started. Sinks
-// of type stdout write to out. The caller closes the sinks. The error is a *ConfigError when the configuration is to
+// of type stdout write to out; what a sink has to say beside its outcomes goes to log. The caller closes the sinks. The error is a *ConfigError when the configuration is to
 // blame.
-func OpenSinks(ctx context.Context, sinks []config.Sink, out io.Writer) (*Sinks, error) {
+func OpenSinks(ctx context.Context, sinks []config.Sink, out io.Writer, log *slog.Logger) (*Sinks, error) {
 	var opened Sinks
 	for _, s := range sinks {
-		sink, err := opened.open(ctx, s, out)
+		sink, err := opened.open(ctx, s, out, log.With("sink", s.Name))
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("sink %s: %w", s.Name, err), opened.Close())
 		}
@@ -36,7 +40,7 @@ func OpenSinks(ctx context.Context, sinks []config.Sink, out io.Writer) (*Sinks,
 	return &opened, nil
 }
 
-func (s *Sinks) open(ctx context.Context, c config.Sink, out io.Writer) (relay.Sink, error) {
+func (s *Sinks) open(ctx context.Context, c config.Sink, out io.Writer, log *slog.Logger) (relay.Sink, error) {
 	switch c.Type {
 	case config.SinkKafka:
 		return blame(c)(openKafka(c.Kafka))
@@ -45,6 +49,12 @@ func (s *Sinks) open(ctx context.Context, c config.Sink, out io.Writer) (relay.S
 			return s.startNATS(ctx, c.NATS)
 		}
 		return blame(c)(openNATS(c.NATS))
+	case config.SinkRabbitMQ:
+		return blame(c)(openRabbitMQ(c.RabbitMQ))
+	case config.SinkRedis:
+		return blame(c)(openRedis(c.Redis, log))
+	case config.SinkWebhook:
+		return blame(c)(openWebhook(c.Webhook))
 	case config.SinkStdout:
 		return stdout.New(out), nil
 	default:
@@ -124,4 +134,70 @@ func (s *Sinks) startNATS(ctx context.Context, c *config.NATS) (relay.Sink, erro
 	}
 	s.servers = append(s.servers, server)
 	return nats.Open(nats.Config{InProcess: server, Stream: c.Stream})
+}
+
+func openRabbitMQ(c *config.RabbitMQ) (relay.Sink, error) {
+	tls, err := tlsConfig(c.TLS)
+	if err != nil {
+		return nil, err
+	}
+	settings := rabbitmq.Config{
+		Servers:         c.Servers,
+		User:            c.User,
+		Password:        c.Password.Reveal(),
+		TLS:             tls,
+		Unroutable:      rabbitmq.Unroutable(c.Unroutable),
+		UnroutableBy:    make(map[string]rabbitmq.Unroutable),
+		MaxMessageBytes: c.MaxMessageBytes,
+	}
+	for exchange, unroutable := range c.UnroutableBy {
+		settings.UnroutableBy[exchange] = rabbitmq.Unroutable(unroutable)
+	}
+	for _, exchange := range c.Declare {
+		settings.Declare = append(settings.Declare, rabbitmq.Exchange(exchange))
+	}
+	return rabbitmq.Open(settings)
+}
+
+func openRedis(c *config.Redis, log *slog.Logger) (relay.Sink, error) {
+	tls, err := tlsConfig(c.TLS)
+	if err != nil {
+		return nil, err
+	}
+	return redis.Open(redis.Config{
+		Addresses:        c.Addresses,
+		Cluster:          c.Cluster,
+		Master:           c.Master,
+		User:             c.User,
+		Password:         c.Password.Reveal(),
+		SentinelUser:     c.SentinelUser,
+		SentinelPassword: c.SentinelPassword.Reveal(),
+		DB:               c.DB,
+		TLS:              tls,
+		MaxMessageBytes:  c.MaxMessageBytes,
+		IdempotentFor:    c.IdempotentFor,
+		Replicas:         c.Replicas,
+		Fsync:            c.Fsync,
+		Trim:             redis.Trim(c.Trim),
+		MaxEntries:       int64(c.MaxEntries),
+		Logger:           log,
+	})
+}
+
+func openWebhook(c *config.Webhook) (relay.Sink, error) {
+	tls, err := tlsConfig(c.TLS)
+	if err != nil {
+		return nil, err
+	}
+	settings := webhook.Config{
+		URL:          c.URL.Reveal(),
+		TLS:          tls,
+		Concurrency:  c.Concurrency,
+		Timeout:      c.Timeout,
+		AllowPrivate: c.AllowPrivate,
+	}
+	for _, secret := range c.Secrets {
+		settings.Secrets = append(settings.Secrets, secret.Reveal())
+	}
+	return webhook.Open(settings)
 }

@@ -3,6 +3,7 @@ package wiring
 import (
 	"errors"
 	"io"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -230,7 +231,7 @@ outbox: {dsn: "sqlite:a.db"}
 sinks: {main: {type: kafka, brokers: ["localhost:9092"], tls: {ca: /nowhere/ca.pem}}}
 routes: [{sink: main}]
 `)
-	_, err := OpenSinks(t.Context(), c.Sinks, io.Discard)
+	_, err := OpenSinks(t.Context(), c.Sinks, io.Discard, slog.New(slog.DiscardHandler))
 	var mistake *ConfigError
 	if !errors.As(err, &mistake) || mistake.Path != "sinks.main" || !strings.Contains(err.Error(), "/nowhere/ca.pem") {
 		t.Errorf("got %v", err)
@@ -244,10 +245,16 @@ sinks:
   kafka: {type: kafka, brokers: ["127.0.0.1:1"], sasl: {mechanism: scram-sha-256, username: app, password: s3cret}}
   nats: {type: nats, url: "nats://127.0.0.1:1"}
   local: {type: nats, embedded: {dir: `+t.TempDir()+`, subjects: ["events.>"]}, stream: EVENTS}
+  rabbit: {type: rabbitmq, servers: ["amqps://127.0.0.1:1/shop"], user: app, password: s3cret, tls: {}, unroutable: dead,
+    unroutable_by: {audit: allow}, declare: [{name: orders, kind: topic}], max_message_bytes: 1MiB}
+  redis: {type: redis, addresses: ["127.0.0.1:1"], master: shop, user: app, password: s3cret, sentinel_user: s, sentinel_password: s3cret,
+    db: 1, tls: {}, max_message_bytes: 1MiB, idempotent_for: 1h, replicas: 1, fsync: true, trim: safe, max_entries: 10}
+  hook: {type: webhook, url: "https://127.0.0.1:1/s3cret", secrets: [whsec_c2VjcmV0IHNlY3JldCBzZWNyZXQgc2VjcmV0], tls: {}, concurrency: 2,
+    timeout: 1s, allow_private: true}
   out: {type: stdout}
 routes: [{sink: local, topic: "events.{aggregate_type}"}]
 `)
-	sinks, err := OpenSinks(t.Context(), c.Sinks, io.Discard)
+	sinks, err := OpenSinks(t.Context(), c.Sinks, io.Discard, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,7 +263,7 @@ routes: [{sink: local, topic: "events.{aggregate_type}"}]
 	for _, s := range sinks.Named {
 		got = append(got, s.Name+": "+s.Type)
 	}
-	if want := []string{"kafka: kafka", "nats: nats", "local: nats", "out: stdout"}; !reflect.DeepEqual(got, want) {
+	if want := []string{"kafka: kafka", "nats: nats", "local: nats", "rabbit: rabbitmq", "redis: redis", "hook: webhook", "out: stdout"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	outcomes := sinks.Named[2].Sink.Publish(t.Context(), []relay.Message{{EventID: "e1", Key: "k", Topic: "events.order"}})
