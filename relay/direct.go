@@ -74,7 +74,8 @@ func NewDirect(c DirectConfig) (*Direct, error) {
 
 // Guaranteed publishes events and returns nil once every one of them was acknowledged durably. It blocks, for as long as the
 // queue of a sink is full, and then until the sink has answered. The error names each event that was not acknowledged, and
-// why: the caller knows of each event that is missing. When ctx ends before the answer, whether an event was published is
+// why: the caller knows of each event that is missing. An event behind one of its key that was not acknowledged may have been
+// sent or not; the error tells. When ctx ends before the answer, whether an event was published is
 // not known. Events that are not fit to be published are told by postrider.EventErrors, and then none is sent.
 func (d *Direct) Guaranteed(ctx context.Context, events ...postrider.Event) error {
 	list, err := d.prepare(ctx, events, true)

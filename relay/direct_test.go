@@ -36,26 +36,38 @@ func placed(key string, n int) postrider.Event {
 }
 
 func TestGuaranteedTellsWhatWasNotAcknowledged(t *testing.T) {
-	s := &recorder{}
-	d := newDirect(t, s, nil)
-	if err := d.Guaranteed(t.Context(), placed("a", 1), placed("b", 2)); err != nil {
-		t.Fatal(err)
-	}
-	wantIDs(t, s.ids("a"), "1")
-	wantIDs(t, s.ids("b"), "2")
-	s.set(func(m relay.Message) relay.Outcome {
-		if m.Key == "a" {
-			return relay.Retry(errTest)
+	synctest.Test(t, func(t *testing.T) {
+		s, open := &recorder{}, make(chan struct{})
+		d := newDirect(t, s, nil)
+		if err := d.Guaranteed(t.Context(), placed("a", 1), placed("b", 2)); err != nil {
+			t.Fatal(err)
 		}
-		return relay.Published("x")
+		wantIDs(t, s.ids("a"), "1")
+		wantIDs(t, s.ids("b"), "2")
+		s.set(func(m relay.Message) relay.Outcome {
+			switch m.Key {
+			case "first":
+				<-open
+			case "a":
+				return relay.Retry(errTest)
+			}
+			return relay.Published("x")
+		})
+		d.BestEffort(t.Context(), placed("first", 0))
+		synctest.Wait() // it is being sent, so that all that follows is sent at once
+		told := make(chan error)
+		go func() { told <- d.Guaranteed(t.Context(), placed("a", 3), placed("b", 4), placed("a", 5)) }()
+		synctest.Wait()
+		close(open)
+		err := <-told
+		for _, want := range []string{`of key "a": refused by the test`, `of key "a": not sent: an earlier event of its key was not acknowledged`} {
+			if !errors.Is(err, errTest) || strings.Count(err.Error(), want) != 1 || strings.Contains(err.Error(), `"b"`) {
+				t.Errorf("got %v, want %q once in it", err, want)
+			}
+		}
+		wantIDs(t, s.ids("b"), "2", "4")
+		wantIDs(t, s.ids("a"), "1")
 	})
-	err := d.Guaranteed(t.Context(), placed("a", 3), placed("b", 4), placed("a", 5))
-	if !errors.Is(err, errTest) || strings.Count(err.Error(), "event ") != 2+strings.Count(err.Error(), "an earlier event ") ||
-		!strings.Contains(err.Error(), "an earlier event of its key was not acknowledged") {
-		t.Errorf("got %v", err)
-	}
-	wantIDs(t, s.ids("b"), "2", "4")
-	wantIDs(t, s.ids("a"), "1")
 }
 
 func TestDirectEventsKeepTheOrderOfTheirKeyAndShareCalls(t *testing.T) {
