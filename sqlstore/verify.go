@@ -201,7 +201,7 @@ func (l lack) finding() operator.Finding {
 	f := operator.Finding{Level: operator.LevelError, Subject: l.subject, Message: "no privilege to " + l.privileges,
 		Hint: fmt.Sprintf("run: GRANT %s ON %s TO %s", l.privileges, l.object, l.user)}
 	if !l.isThere {
-		f.Message += ", or there is no such table: a user without any privilege sees none"
+		f.Message += ", or there is no such table: a user without any privilege sees none, and `postrider init` creates those of Postrider"
 	}
 	return f
 }
