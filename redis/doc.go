@@ -13,8 +13,8 @@
 // warns about those that lose entries:
 //
 //   - appendonly yes, appendfsync always: the entry is on the master's disk before the answer.
-//   - appendonly yes, appendfsync everysec (the default of appendfsync): it outlives the end of the process, but the
-//     loss of the machine takes up to about a second of entries with it.
+//   - appendonly yes, appendfsync everysec (the default of appendfsync): the loss of the machine takes up to about a second of
+//     entries with it, and so can a kill of the process while it waits for the disk.
 //   - appendonly no: it is gone with the process, unless a snapshot has been taken since.
 //
 // None of them outlives a failover to a replica that was behind. With Config.Replicas an event is published once so many
