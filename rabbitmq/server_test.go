@@ -81,6 +81,21 @@ func testContext(t testing.TB) context.Context {
 	return ctx
 }
 
+// eventually waits until a condition holds, and fails the test when it never does. what says what is awaited.
+func eventually(t testing.TB, what string, condition func() bool) {
+	t.Helper()
+	ctx := testContext(t)
+	ticks := time.NewTicker(10 * time.Millisecond)
+	defer ticks.Stop()
+	for !condition() {
+		select {
+		case <-ctx.Done():
+			t.Fatalf("never: %s", what)
+		case <-ticks.C:
+		}
+	}
+}
+
 // broker is a client of its own, in confirm mode. It connects anew when the connection has ended.
 type broker struct {
 	address string

@@ -347,9 +347,7 @@ func TestWaitsForWhatWasSent(t *testing.T) {
 	go func() {
 		returned <- sink.Publish(ctx, []relay.Message{event("2", "a", "/"+q.name), event("3", "a", "/"+q.name)})
 	}()
-	for len(q.ids(t)) < 2 {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "what was sent is stored", func() bool { return len(q.ids(t)) >= 2 })
 	cancel()
 	proxy.Heal()
 	outcomes := <-returned
@@ -413,9 +411,7 @@ func TestAllCallsBusy(t *testing.T) {
 			sink.Publish(ctx, []relay.Message{event(fmt.Sprint(i), "a", "/"+q.name)})
 		})
 	}
-	for len(sink.calls) < maxCalls {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "all calls are taken", func() bool { return len(sink.calls) >= maxCalls })
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	start := time.Now()
@@ -633,9 +629,7 @@ func testBlocked(t *testing.T, server *private) {
 	}
 	wantFinding(t, sink.Check(testContext(t), nil), "error", "blocks publishers")
 	clearAlarm()
-	for sink.attempt.session.state() != nil {
-		time.Sleep(time.Millisecond)
-	}
+	eventually(t, "the server unblocks", func() bool { return sink.attempt.session.state() == nil })
 	wantOutcome(t, publishOne(t, sink, event("after", "a", "/"+q.name)), relay.ClassPublished)
 	if ids := q.ids(t); slices.Contains(ids, "blocked") || !slices.Contains(ids, "after") {
 		t.Errorf("stored are %v, want after and not blocked", ids)

@@ -27,8 +27,8 @@ type Relay struct {
 	// MaxInFlightBytes bounds the bytes of events in memory. The default is
 	// 16 MiB.
 	MaxInFlightBytes int
-	// Lease is how long a shard, or a claimed event, stays with a relay that
-	// has died, at least 1s. The default is 30s.
+	// Lease is how long a shard stays with a relay that has died, at least
+	// 1s; a claimed event stays a fifth longer. The default is 30s.
 	Lease time.Duration
 	// Poll bounds the pause between two reads.
 	Poll Poll
