@@ -4,6 +4,7 @@ import (
 	"context"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -38,8 +39,8 @@ func TestCrash(t *testing.T) {
 						f := <-fixtures
 						f.Sink.(*witness).Sink = open(t, Config{Servers: []string{server.address()}})
 						f.Crash = func(t testing.TB) {
-							server.kill(t)
-							server.start(t)
+							server.Stop(t, syscall.SIGKILL)
+							server.Start(t)
 						}
 						return f
 					})
@@ -51,7 +52,7 @@ func TestCrash(t *testing.T) {
 
 // newStock declares in advance what the cases of the suite need, by kind of queue, and restarts the server. One that is
 // killed within seconds after a quorum queue was declared forgets where the queue's messages are.
-func newStock(t *testing.T, server *private, kinds []string) map[string]chan sinktest.Fixture {
+func newStock(t *testing.T, server private, kinds []string) map[string]chan sinktest.Fixture {
 	t.Helper()
 	const cases = 20
 	stock := make(map[string]chan sinktest.Fixture)
@@ -69,8 +70,8 @@ func newStock(t *testing.T, server *private, kinds []string) map[string]chan sin
 			}
 		}
 	}
-	server.stop(t)
-	server.start(t)
+	server.End(t)
+	server.Start(t)
 	return stock
 }
 

@@ -1,24 +1,19 @@
 package rabbitmq
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"fmt"
-	"math/big"
-	"net"
 	"net/url"
 	"os"
 	"os/exec"
-	"path/filepath"
-	"strconv"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/postrider/postrider/internal/servers"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/sinktest"
 )
@@ -79,21 +74,6 @@ func testContext(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Minute)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// eventually waits until a condition holds, and fails the test when it never does. what says what is awaited.
-func eventually(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	ctx := testContext(t)
-	ticks := time.NewTicker(10 * time.Millisecond)
-	defer ticks.Stop()
-	for !condition() {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("never: %s", what)
-		case <-ticks.C:
-		}
-	}
 }
 
 // broker is a client of its own, in confirm mode. It connects anew when the connection has ended.
@@ -252,113 +232,27 @@ func open(t testing.TB, c Config) *Sink {
 }
 
 // private is a server that one test owns.
-type private struct {
-	version     string
-	dir         string
-	port        int
-	environment []string
-	pid         int
-}
+type private struct{ *servers.Server }
 
 // launch starts a server on a port and data of its own; environment are its variations. It ends with the test.
-func launch(t *testing.T, version string, environment ...string) *private {
+func launch(t testing.TB, version string, environment ...string) private {
 	t.Helper()
-	dir := t.TempDir()
-	if home := strings.TrimSpace(services(t, nil, "home", version)); home != "" {
-		var err error
-		if dir, err = os.MkdirTemp(home, "test"); err != nil {
-			t.Fatal(err)
-		}
-		t.Cleanup(func() { os.RemoveAll(dir) })
-	}
-	p := &private{version: version, dir: dir, port: freePort(t), environment: environment}
-	p.start(t)
-	t.Cleanup(func() {
-		if p.pid != 0 {
-			p.stop(t)
-		}
-	})
-	return p
+	return private{servers.Launch(t, version, environment...)}
 }
 
-// stop ends it in good order.
-func (p *private) stop(t testing.TB) {
-	t.Helper()
-	services(t, nil, "stop", p.version, p.dir)
-	p.pid = 0
-}
-
-func (p *private) start(t testing.TB) {
-	t.Helper()
-	lines := strings.Fields(services(t, p.environment, "launch", p.version, p.dir, strconv.Itoa(p.port)))
-	var err error
-	if p.pid, err = strconv.Atoi(lines[len(lines)-1]); err != nil {
-		t.Fatalf("launch printed no pid: %q", lines)
-	}
-}
-
-// kill is what a crash does. A process that was killed frees its port before services sees that it has ended, and
-// launch waits for that.
-func (p *private) kill(t testing.TB) {
-	t.Helper()
-	if err := syscall.Kill(p.pid, syscall.SIGKILL); err != nil {
-		t.Fatal(err)
-	}
-	p.pid = 0
-}
-
-func (p *private) address() string { return fmt.Sprintf("amqp://guest:guest@127.0.0.1:%d/", p.port) }
+func (p private) address() string { return fmt.Sprintf("amqp://guest:guest@127.0.0.1:%d/", p.Port()) }
 
 // ctl runs the server's rabbitmqctl.
-func (p *private) ctl(t testing.TB, arguments ...string) {
+func (p private) ctl(t testing.TB, arguments ...string) {
 	t.Helper()
-	if output, err := exec.Command(filepath.Join(p.dir, "ctl"), arguments...).CombinedOutput(); err != nil {
+	if output, err := exec.Command(p.File("ctl"), arguments...).CombinedOutput(); err != nil {
 		t.Fatalf("ctl %s: %v\n%s", strings.Join(arguments, " "), err, output)
 	}
 }
 
 // addUser adds a user whose password is the name and who may write to what matches.
-func (p *private) addUser(t testing.TB, name, write string) {
+func (p private) addUser(t testing.TB, name, write string) {
 	t.Helper()
 	p.ctl(t, "add_user", name, name)
 	p.ctl(t, "set_permissions", name, "", write, ".*")
-}
-
-// services runs scripts/services and returns what it prints.
-func services(t testing.TB, environment []string, arguments ...string) string {
-	t.Helper()
-	command := exec.Command(filepath.Join("..", "scripts", "services"), arguments...)
-	command.Env = append(os.Environ(), environment...)
-	var stderr bytes.Buffer
-	command.Stderr = &stderr
-	output, err := command.Output()
-	if err != nil {
-		t.Fatalf("services %s: %v\n%s", strings.Join(arguments, " "), err, stderr.String())
-	}
-	return string(output)
-}
-
-// freePort returns the first of three ports that nobody listens on, below those that the system gives to outgoing
-// connections.
-func freePort(t testing.TB) int {
-	t.Helper()
-	for range 100 {
-		n, err := rand.Int(rand.Reader, big.NewInt(3000))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if port := 28000 + int(n.Int64()); isFree(port) && isFree(port+1) && isFree(port+2) {
-			return port
-		}
-	}
-	t.Fatal("found no three free ports in a row")
-	return 0
-}
-
-func isFree(port int) bool {
-	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
-	if err != nil {
-		return false
-	}
-	return listener.Close() == nil
 }

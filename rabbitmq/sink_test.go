@@ -7,7 +7,6 @@ import (
 	"crypto/x509"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -16,6 +15,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/postrider/postrider/internal/await"
 	"github.com/postrider/postrider/internal/keyorder"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/sinktest"
@@ -347,7 +347,7 @@ func TestWaitsForWhatWasSent(t *testing.T) {
 	go func() {
 		returned <- sink.Publish(ctx, []relay.Message{event("2", "a", "/"+q.name), event("3", "a", "/"+q.name)})
 	}()
-	eventually(t, "what was sent is stored", func() bool { return len(q.ids(t)) >= 2 })
+	await.True(t, time.Minute, "what was sent is stored", func() bool { return len(q.ids(t)) >= 2 })
 	cancel()
 	proxy.Heal()
 	outcomes := <-returned
@@ -411,7 +411,7 @@ func TestAllCallsBusy(t *testing.T) {
 			sink.Publish(ctx, []relay.Message{event(fmt.Sprint(i), "a", "/"+q.name)})
 		})
 	}
-	eventually(t, "all calls are taken", func() bool { return len(sink.calls) >= maxCalls })
+	await.True(t, time.Minute, "all calls are taken", func() bool { return len(sink.calls) >= maxCalls })
 	ctx, cancel := context.WithTimeout(context.Background(), 50*time.Millisecond)
 	defer cancel()
 	start := time.Now()
@@ -476,14 +476,14 @@ func TestPrivate(t *testing.T) {
 
 const serverLimit = 20_000
 
-func testTLS(t *testing.T, server *private) {
-	pem, err := os.ReadFile(filepath.Join(server.dir, "ca.pem"))
+func testTLS(t *testing.T, server private) {
+	pem, err := os.ReadFile(server.File("ca.pem"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(pem)
-	address := fmt.Sprintf("amqps://127.0.0.2:%d", server.port)
+	address := fmt.Sprintf("amqps://127.0.0.2:%d", server.Port())
 	q := newBroker(t, server.address()).newQueue(t, classic)
 	sink := open(t, Config{Servers: []string{address}, TLS: &tls.Config{RootCAs: pool}})
 	wantOutcome(t, publishOne(t, sink, event("1", "a", "/"+q.name)), relay.ClassPublished)
@@ -498,7 +498,7 @@ func testTLS(t *testing.T, server *private) {
 }
 
 // testOversize has payloads over the server's limit, which the sink does not know, in the first batch of a connection.
-func testOversize(t *testing.T, server *private) {
+func testOversize(t *testing.T, server private) {
 	q := newBroker(t, server.address()).newQueue(t, quorum)
 	sink := open(t, Config{Servers: []string{server.address()}})
 	var batch []relay.Message
@@ -527,7 +527,7 @@ func testOversize(t *testing.T, server *private) {
 }
 
 // testLoweredLimit has a limit that falls below what the server has taken before.
-func testLoweredLimit(t *testing.T, server *private) {
+func testLoweredLimit(t *testing.T, server private) {
 	q := newBroker(t, server.address()).newQueue(t, quorum)
 	sink := open(t, Config{Servers: []string{server.address()}})
 	large := event("large", "a", "/"+q.name)
@@ -549,7 +549,7 @@ func testLoweredLimit(t *testing.T, server *private) {
 	}
 }
 
-func testRights(t *testing.T, server *private) {
+func testRights(t *testing.T, server private) {
 	b := newBroker(t, server.address())
 	exchange, secret, q := b.newExchange(t), b.newExchange(t), b.newQueue(t, quorum)
 	b.bind(t, q, exchange, "#")
@@ -584,7 +584,7 @@ func testRights(t *testing.T, server *private) {
 }
 
 // setAlarm has the server stop to read from publishers. The function it returns ends that.
-func setAlarm(t *testing.T, server *private) (clear func()) {
+func setAlarm(t *testing.T, server private) (clear func()) {
 	t.Helper()
 	const alarm = "{resource_limit, memory, node()}"
 	server.ctl(t, "eval", "rabbit_alarm:set_alarm({"+alarm+", []}).")
@@ -592,7 +592,7 @@ func setAlarm(t *testing.T, server *private) (clear func()) {
 }
 
 // testStalled has a server that stops to read in the middle of a message, and goes on with its heartbeats.
-func testStalled(t *testing.T, server *private) {
+func testStalled(t *testing.T, server private) {
 	sink := open(t, Config{Servers: []string{server.address()}, MaxMessageBytes: 200 << 20})
 	m := event("1", "a", "/"+newBroker(t, server.address()).newQueue(t, classic).name)
 	defer setAlarm(t, server)()
@@ -606,7 +606,7 @@ func testStalled(t *testing.T, server *private) {
 
 // testBlocked has a server that is short of memory. Messages wait at most as long as for any confirmation, and while
 // the server is known to be blocked they are not sent at all.
-func testBlocked(t *testing.T, server *private) {
+func testBlocked(t *testing.T, server private) {
 	q := newBroker(t, server.address()).newQueue(t, quorum)
 	sink := open(t, Config{Servers: []string{server.address()}})
 	wantOutcome(t, publishOne(t, sink, event("1", "a", "/"+q.name)), relay.ClassPublished)
@@ -629,7 +629,7 @@ func testBlocked(t *testing.T, server *private) {
 	}
 	wantFinding(t, sink.Check(testContext(t), nil), "error", "blocks publishers")
 	clearAlarm()
-	eventually(t, "the server unblocks", func() bool { return sink.attempt.session.state() == nil })
+	await.True(t, time.Minute, "the server unblocks", func() bool { return sink.attempt.session.state() == nil })
 	wantOutcome(t, publishOne(t, sink, event("after", "a", "/"+q.name)), relay.ClassPublished)
 	if ids := q.ids(t); slices.Contains(ids, "blocked") || !slices.Contains(ids, "after") {
 		t.Errorf("stored are %v, want after and not blocked", ids)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/postrider/postrider/internal/await"
 	"github.com/postrider/postrider/operator"
 	"github.com/postrider/postrider/relay"
 )
@@ -25,7 +26,7 @@ type trouble struct {
 	begin   []string // commands that bring it about
 	end     []string // and end it
 	user    string   // who publishes; empty is the default one, wrong has another password
-	break_  func(t *testing.T, s *server, c *redis.Client)
+	break_  func(t *testing.T, s server, c *redis.Client)
 	class   relay.Class
 	words   []string // in the reason
 	silent  bool     // Check cannot see it
@@ -77,7 +78,7 @@ func TestTroubles(t *testing.T) {
 	}
 }
 
-func (x trouble) run(t *testing.T, s *server) {
+func (x trouble) run(t *testing.T, s server) {
 	c := client(t, s.address())
 	do(t, c, "ACL", "SETUSER", "relay", "on", ">secret", "~*", "+@all")
 	admin := client(t, s.address())
@@ -103,13 +104,13 @@ func (x trouble) run(t *testing.T, s *server) {
 		return
 	}
 	say(t, admin, x.end)
-	await(t, "the server serves again", func() bool { return c.Ping(testContext(t)).Err() == nil })
+	await.True(t, time.Minute, "the server serves again", func() bool { return c.Ping(testContext(t)).Err() == nil })
 	for _, sink := range sinks {
 		wantOutcome(t, publishOne(t, sink, m), relay.ClassPublished)
 	}
 }
 
-func (x trouble) open(t *testing.T, s *server, idempotentFor time.Duration) *Sink {
+func (x trouble) open(t *testing.T, s server, idempotentFor time.Duration) *Sink {
 	t.Helper()
 	config := Config{Addresses: []string{s.address()}, IdempotentFor: idempotentFor}
 	switch x.user {
@@ -134,30 +135,30 @@ func say(t *testing.T, c *redis.Client, commands []string) {
 }
 
 // breakSnapshots lets a snapshot fail, because something stands where its file should be.
-func breakSnapshots(t *testing.T, s *server, c *redis.Client) {
+func breakSnapshots(t *testing.T, s server, c *redis.Client) {
 	t.Helper()
-	obstacle := filepath.Join(s.dir, "dump.rdb")
+	obstacle := s.File("dump.rdb")
 	if err := os.MkdirAll(filepath.Join(obstacle, "taken"), 0o700); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(obstacle) }) // without a snapshot it would not stop
 	do(t, c, "CONFIG", "SET", "save", "3600 1")
-	await(t, "a snapshot fails", func() bool {
+	await.True(t, time.Minute, "a snapshot fails", func() bool {
 		_ = c.BgSave(testContext(t)).Err() // one may be under way
 		return strings.Contains(c.Info(testContext(t), "persistence").Val(), "rdb_last_bgsave_status:err")
 	})
 }
 
 // keepBusy has a script run that does not end.
-func keepBusy(t *testing.T, s *server, c *redis.Client) {
+func keepBusy(t *testing.T, s server, c *redis.Client) {
 	t.Helper()
 	running := client(t, s.address())
 	go running.Eval(context.Background(), "while true do end", nil)
-	await(t, "the server is busy", func() bool { return redis.HasErrorPrefix(c.Ping(testContext(t)).Err(), "BUSY") })
+	await.True(t, time.Minute, "the server is busy", func() bool { return redis.HasErrorPrefix(c.Ping(testContext(t)).Err(), "BUSY") })
 }
 
 // keepLoading has the server read its data slowly.
-func keepLoading(t *testing.T, s *server, c *redis.Client) {
+func keepLoading(t *testing.T, s server, c *redis.Client) {
 	t.Helper()
 	for i := range 1000 {
 		do(t, c, "SET", fmt.Sprint("key", i), strings.Repeat("x", 10_000))
@@ -167,5 +168,5 @@ func keepLoading(t *testing.T, s *server, c *redis.Client) {
 	do(t, c, "CONFIG", "SET", "key-load-delay", "20000")
 	reloading := client(t, s.address())
 	go reloading.Do(context.Background(), "DEBUG", "RELOAD")
-	await(t, "the server is loading", func() bool { return redis.HasErrorPrefix(c.Ping(testContext(t)).Err(), "LOADING") })
+	await.True(t, time.Minute, "the server is loading", func() bool { return redis.HasErrorPrefix(c.Ping(testContext(t)).Err(), "LOADING") })
 }

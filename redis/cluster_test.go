@@ -3,12 +3,13 @@ package redis
 import (
 	"fmt"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/postrider/postrider/internal/await"
+	"github.com/postrider/postrider/internal/servers"
 	"github.com/postrider/postrider/operator"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/sinktest"
@@ -18,7 +19,7 @@ const slots = 16384
 
 // cluster is one of three masters without replicas.
 type cluster struct {
-	nodes []*server
+	nodes []server
 	c     *redis.ClusterClient
 }
 
@@ -26,21 +27,18 @@ func newCluster(t *testing.T, kind string) cluster {
 	t.Helper()
 	var x cluster
 	for range 3 {
-		port := freePort(t) // the next one is for the nodes among themselves
-		s := &server{kind: kind, dir: folder(t, kind), port: port, environment: []string{
-			fmt.Sprintf("REDIS_OPTIONS=--cluster-enabled yes --cluster-port %d --cluster-node-timeout 2000", port+1),
-		}}
-		s.begin(t)
-		x.nodes = append(x.nodes, s)
+		port := servers.FreePort(t) // the next one is for the nodes among themselves
+		x.nodes = append(x.nodes, server{servers.LaunchAt(t, port, kind,
+			fmt.Sprintf("REDIS_OPTIONS=--cluster-enabled yes --cluster-port %d --cluster-node-timeout 2000", port+1))})
 	}
 	for i, s := range x.nodes {
 		c := client(t, s.address())
 		do(t, c, "CLUSTER", "ADDSLOTSRANGE", i*slots/3, (i+1)*slots/3-1)
-		do(t, c, "CLUSTER", "MEET", "127.0.0.1", x.nodes[0].port, x.nodes[0].port+1)
+		do(t, c, "CLUSTER", "MEET", "127.0.0.1", x.nodes[0].Port(), x.nodes[0].Port()+1)
 	}
 	for _, s := range x.nodes {
 		c := client(t, s.address())
-		await(t, "the cluster serves", func() bool {
+		await.True(t, time.Minute, "the cluster serves", func() bool {
 			info := c.ClusterInfo(testContext(t)).Val()
 			return strings.Contains(info, "cluster_state:ok") && strings.Contains(info, "cluster_known_nodes:3")
 		})
@@ -51,7 +49,7 @@ func newCluster(t *testing.T, kind string) cluster {
 }
 
 // owner returns the node that has the key, and a key of another node.
-func (x cluster) owner(t *testing.T, key string) *server {
+func (x cluster) owner(t *testing.T, key string) server {
 	t.Helper()
 	node, err := x.c.MasterForKey(testContext(t), key)
 	if err != nil {
@@ -63,10 +61,10 @@ func (x cluster) owner(t *testing.T, key string) *server {
 		}
 	}
 	t.Fatalf("key %s is at %s, which is no node", key, node.Options().Addr)
-	return nil
+	return server{}
 }
 
-func (x cluster) other(s *server) *server {
+func (x cluster) other(s server) server {
 	if x.nodes[0] == s {
 		return x.nodes[1]
 	}
@@ -99,7 +97,7 @@ func TestClusterSpreads(t *testing.T) {
 		topics = append(topics, topic)
 		batch = append(batch, relay.Message{EventID: fmt.Sprint(i), Key: fmt.Sprint(i % 10), Topic: topic})
 	}
-	owners := make(map[*server]bool)
+	owners := make(map[server]bool)
 	for i, o := range sink.Publish(testContext(t), batch) {
 		wantOutcome(t, o, relay.ClassPublished)
 		owners[x.owner(t, batch[i].Topic)] = true
@@ -146,11 +144,11 @@ func TestSlotThatMoves(t *testing.T) {
 	do(t, source, "CLUSTER", "SETSLOT", slot, "MIGRATING", targetID)
 	publish(plain, "3", relay.ClassPublished) // the stream is still at the source
 	publish(once, "4", relay.ClassUnavailable, "TRYAGAIN")
-	do(t, source, "MIGRATE", "127.0.0.1", to.port, "orders", 0, 5000)
+	do(t, source, "MIGRATE", "127.0.0.1", to.Port(), "orders", 0, 5000)
 	publish(plain, "5", relay.ClassPublished) // ASK
 	publish(once, "4", relay.ClassUnavailable, "TRYAGAIN")
 	for _, key := range source.ClusterGetKeysInSlot(testContext(t), int(slot.(int64)), 100).Val() {
-		do(t, source, "MIGRATE", "127.0.0.1", to.port, key, 0, 5000)
+		do(t, source, "MIGRATE", "127.0.0.1", to.Port(), key, 0, 5000)
 	}
 	for _, c := range []*redis.Client{target, source} {
 		do(t, c, "CLUSTER", "SETSLOT", slot, "NODE", targetID)
@@ -175,16 +173,15 @@ func TestNodeThatFails(t *testing.T) {
 	m := relay.Message{EventID: "1", Topic: "orders"}
 	wantOutcome(t, publishOne(t, sink, m), relay.ClassPublished)
 	failing := x.owner(t, "orders")
-	failing.signal(t, syscall.SIGKILL)
-	failing.pid = 0
+	failing.kill(t)
 	m.EventID = "2"
 	start := time.Now()
 	wantOutcome(t, publishOne(t, sink, m), relay.ClassUnavailable, "orders")
 	if took := time.Since(start); took > answerTimeout+time.Second {
 		t.Errorf("the outcome took %s", took)
 	}
-	failing.start(t)
-	await(t, "the event is published", func() bool {
+	failing.Start(t)
+	await.True(t, time.Minute, "the event is published", func() bool {
 		o := publishOne(t, sink, m)
 		if o.Class != relay.ClassPublished && o.Class != relay.ClassUnavailable {
 			t.Fatalf("%s: %v", o.Class, o.Err)
@@ -198,9 +195,9 @@ func TestSentinels(t *testing.T) {
 	t.Parallel()
 	master, replica := launch(t, "redis"), launch(t, "redis")
 	follow(t, replica, master)
-	sentinel := launch(t, "redis", fmt.Sprintf("REDIS_SENTINEL_OF=%d", master.port))
+	sentinel := launch(t, "redis", fmt.Sprintf("REDIS_SENTINEL_OF=%d", master.Port()))
 	watch := client(t, sentinel.address())
-	await(t, "the sentinel knows the replica", func() bool {
+	await.True(t, time.Minute, "the sentinel knows the replica", func() bool {
 		return strings.Contains(watch.Info(testContext(t), "sentinel").Val(), "status=ok,address="+master.address()+",slaves=1")
 	})
 	sink := open(t, Config{Addresses: []string{sentinel.address()}, Master: "postrider", IdempotentFor: time.Minute, Replicas: 1})
@@ -210,7 +207,7 @@ func TestSentinels(t *testing.T) {
 	wantOutcome(t, publishOne(t, sink, m), relay.ClassUnavailable)
 
 	alone := open(t, Config{Addresses: []string{sentinel.address()}, Master: "postrider", IdempotentFor: time.Minute})
-	await(t, "an event is published by the new master", func() bool {
+	await.True(t, time.Minute, "an event is published by the new master", func() bool {
 		o := publishOne(t, alone, m)
 		if o.Class != relay.ClassPublished && o.Class != relay.ClassUnavailable {
 			t.Fatalf("%s: %v", o.Class, o.Err)

@@ -48,7 +48,7 @@ func TestCrash(t *testing.T) {
 				f := newFixture(t2, client(t2, s.address()), Config{Addresses: []string{s.address()}, IdempotentFor: time.Minute})
 				f.Crash = func(testing.TB) {
 					s.kill(t)
-					s.start(t)
+					s.Start(t)
 				}
 				return f
 			})

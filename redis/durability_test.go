@@ -2,10 +2,10 @@ package redis
 
 import (
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
+	"github.com/postrider/postrider/internal/await"
 	"github.com/postrider/postrider/internal/keyorder"
 	"github.com/postrider/postrider/operator"
 	"github.com/postrider/postrider/relay"
@@ -27,7 +27,7 @@ func TestReplicas(t *testing.T) {
 			wantFinding(t, open(t, Config{Addresses: []string{master.address()}, IdempotentFor: time.Minute, Replicas: 2}).Check(testContext(t), nil),
 				operator.LevelError, "1 replicas have it")
 
-			replica.signal(t, syscall.SIGSTOP)
+			replica.Hang(t)
 			batch := []relay.Message{
 				{EventID: "2", Key: "k", Topic: "events"}, {EventID: "3", Key: "k", Topic: "events"}, {EventID: "4", Key: "l", Topic: "events"},
 			}
@@ -37,7 +37,7 @@ func TestReplicas(t *testing.T) {
 				wantOutcome(t, outcomes[1], relay.ClassSkipped)
 				wantOutcome(t, outcomes[2], relay.ClassUnavailable, "0 replicas")
 			}
-			replica.signal(t, syscall.SIGCONT)
+			replica.Resume(t)
 			for _, o := range sink.Publish(testContext(t), batch) {
 				wantOutcome(t, o, relay.ClassPublished)
 			}
@@ -50,12 +50,12 @@ func TestReplicas(t *testing.T) {
 }
 
 // follow makes a server the replica of another one, and waits until it has caught up.
-func follow(t *testing.T, replica, master *server) {
+func follow(t *testing.T, replica, master server) {
 	t.Helper()
 	do(t, client(t, master.address()), "CONFIG", "SET", "repl-diskless-sync-delay", 0)
 	c := client(t, replica.address())
-	do(t, c, "REPLICAOF", "127.0.0.1", master.port)
-	await(t, "the replica follows", func() bool {
+	do(t, c, "REPLICAOF", "127.0.0.1", master.Port())
+	await.True(t, time.Minute, "the replica follows", func() bool {
 		return strings.Contains(c.Info(testContext(t), "replication").Val(), "master_link_status:up")
 	})
 }

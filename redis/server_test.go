@@ -1,24 +1,21 @@
 package redis
 
 import (
-	"bytes"
 	"context"
 	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
 	"os"
-	"os/exec"
-	"path/filepath"
 	"strconv"
 	"strings"
-	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/postrider/postrider/internal/servers"
 	"github.com/postrider/postrider/operator"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/sinktest"
@@ -43,132 +40,21 @@ func shared(t testing.TB, kind string) string {
 }
 
 // server is one that a test owns.
-type server struct {
-	kind, dir   string
-	port        int
-	environment []string
-	pid         int // 0 while it does not run
-}
+type server struct{ *servers.Server }
 
 // launch starts a server of its own for the test; environment are its variations, as NAME=VALUE.
-func launch(t *testing.T, kind string, environment ...string) *server {
+func launch(t testing.TB, kind string, environment ...string) server {
 	t.Helper()
-	s := &server{kind: kind, dir: folder(t, kind), port: freePort(t), environment: environment}
-	s.begin(t)
-	return s
-}
-
-// begin starts it for the first time. It ends with the test.
-func (s *server) begin(t *testing.T) {
-	t.Helper()
-	s.start(t)
-	t.Cleanup(func() {
-		if s.pid != 0 {
-			s.signal(t, syscall.SIGCONT)
-			services(t, nil, "stop", s.kind, s.dir)
-		}
-	})
-}
-
-// folder is one that the server can have its data in.
-func folder(t *testing.T, kind string) string {
-	t.Helper()
-	home := strings.TrimSpace(services(t, nil, "home", kind))
-	if home == "" {
-		return t.TempDir()
-	}
-	dir, err := os.MkdirTemp(home, "test")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
-			t.Error(err)
-		}
-	})
-	return dir
-}
-
-// freePort returns the first of two ports that nobody listens on, below those of outgoing connections.
-func freePort(t *testing.T) int {
-	t.Helper()
-	for {
-		port := int(lastPort.Add(2))
-		if port > 32000 {
-			t.Fatal("found no free ports")
-		}
-		if isFree(port) && isFree(port+1) {
-			return port
-		}
-	}
-}
-
-var lastPort atomic.Int64 // that a test of this process has taken
-
-func init() { lastPort.Store(int64(26000 + os.Getpid()%2000)) }
-
-func isFree(port int) bool {
-	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
-	if err != nil {
-		return false
-	}
-	return listener.Close() == nil
-}
-
-func services(t *testing.T, environment []string, arguments ...string) string {
-	t.Helper()
-	command := exec.Command(filepath.Join("..", "scripts", "services"), arguments...)
-	command.Env = append(os.Environ(), environment...)
-	var stderr bytes.Buffer
-	command.Stderr = &stderr
-	output, err := command.Output()
-	if err != nil {
-		t.Fatalf("services %s: %v\n%s", strings.Join(arguments, " "), err, stderr.String())
-	}
-	return string(output)
-}
-
-// start starts it again on its data and waits until it serves.
-func (s *server) start(t *testing.T) {
-	t.Helper()
-	lines := strings.Fields(services(t, s.environment, "launch", s.kind, s.dir, strconv.Itoa(s.port)))
-	var err error
-	if s.pid, err = strconv.Atoi(lines[len(lines)-1]); err != nil {
-		t.Fatalf("launch %s printed no pid: %q", s.kind, lines)
-	}
+	return server{servers.Launch(t, kind, environment...)}
 }
 
 // kill is what a crash does.
-func (s *server) kill(t *testing.T) {
+func (s server) kill(t testing.TB) {
 	t.Helper()
-	s.signal(t, syscall.SIGKILL)
-	await(t, "the server ends", func() bool {
-		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", s.pid))
-		return err != nil || bytes.Contains(stat, []byte(") Z"))
-	})
-	s.pid = 0
+	s.Stop(t, syscall.SIGKILL)
 }
 
-func (s *server) signal(t *testing.T, signal syscall.Signal) {
-	t.Helper()
-	if err := syscall.Kill(s.pid, signal); err != nil {
-		t.Fatalf("%s to %s (pid %d): %v", signal, s.kind, s.pid, err)
-	}
-}
-
-func (s *server) address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.port)) }
-
-// await waits until the condition holds.
-func await(t testing.TB, what string, condition func() bool) {
-	t.Helper()
-	pause := time.NewTicker(20 * time.Millisecond)
-	defer pause.Stop()
-	for end := time.Now().Add(time.Minute); !condition(); <-pause.C {
-		if time.Now().After(end) {
-			t.Fatalf("not within a minute: %s", what)
-		}
-	}
-}
+func (s server) address() string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(s.Port())) }
 
 func testContext(t testing.TB) context.Context {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)

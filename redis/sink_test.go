@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/postrider/postrider/internal/await"
 	"github.com/postrider/postrider/operator"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/sinktest"
@@ -73,7 +74,7 @@ func TestRetryAfterTimeout(t *testing.T) {
 			wantOutcome(t, o, relay.ClassPublished)
 			before := calls(t, c, command)
 			proxy.Heal()
-			await(t, "the first request arrives", func() bool { return calls(t, c, command) > before })
+			await.True(t, time.Minute, "the first request arrives", func() bool { return calls(t, c, command) > before })
 			if stored := readAll(t, c, "events"); len(stored) != 1+test.copies || stored[1].Coordinates != o.Coordinates {
 				t.Errorf("stored %v, want the event %d times and at %s", stored, test.copies, o.Coordinates)
 			}
@@ -157,7 +158,7 @@ func TestLostAnswerIsNotHidden(t *testing.T) {
 	proxy.HoldAnswersAfter(1)
 	outcomes := make(chan relay.Outcome)
 	go func() { outcomes <- sink.Publish(context.Background(), m)[0] }()
-	await(t, "the event is stored", func() bool { return do(t, c, "XLEN", stream) == int64(2) })
+	await.True(t, time.Minute, "the event is stored", func() bool { return do(t, c, "XLEN", stream) == int64(2) })
 	proxy.Cut()
 	proxy.Heal()
 	wantOutcome(t, <-outcomes, relay.ClassUnavailable, stream)
@@ -184,7 +185,7 @@ func TestLostAnswersWithoutIdempotentMode(t *testing.T) {
 		t.Fatal("everything was published although the network broke")
 	}
 	proxy.Heal()
-	await(t, "the rest is published", func() bool {
+	await.True(t, time.Minute, "the rest is published", func() bool {
 		rest = unpublished(t, rest, sink.Publish(testContext(t), rest))
 		return len(rest) == 0
 	})

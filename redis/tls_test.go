@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postrider/postrider/internal/servers"
 	"github.com/postrider/postrider/operator"
 	"github.com/postrider/postrider/relay"
 )
@@ -23,7 +24,7 @@ import (
 func TestTLS(t *testing.T) {
 	certificate, pool := newCertificate(t), x509.NewCertPool()
 	pool.AddCert(certificate.Leaf)
-	port := freePort(t)
+	port := servers.FreePort(t)
 	files := writePEM(t, certificate)
 	launch(t, "redis", fmt.Sprintf("REDIS_OPTIONS=--tls-port %d --tls-cert-file %s/cert.pem --tls-key-file %s/key.pem --tls-ca-cert-file %s/cert.pem",
 		port, files, files, files))

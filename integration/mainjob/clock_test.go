@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/integration/internal/await"
-	"github.com/postrider/postrider/integration/internal/servers"
+	"github.com/postrider/postrider/internal/await"
+	"github.com/postrider/postrider/internal/servers"
 )
 
 // Every comparison with time is made by the database's clock: relays whose clocks are five minutes behind or ahead of it

@@ -14,9 +14,9 @@ import (
 	_ "modernc.org/sqlite" // driver sqlite
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/integration/internal/await"
 	"github.com/postrider/postrider/integration/internal/daemon"
-	"github.com/postrider/postrider/integration/internal/servers"
+	"github.com/postrider/postrider/internal/await"
+	"github.com/postrider/postrider/internal/servers"
 )
 
 // A disk that is full is an outage of the database: the relay says so, and writes the outcomes that it has when there

@@ -9,9 +9,9 @@ import (
 	"testing"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/integration/internal/await"
 	"github.com/postrider/postrider/integration/internal/broker"
 	"github.com/postrider/postrider/integration/internal/ledger"
+	"github.com/postrider/postrider/internal/await"
 )
 
 // batch makes events that the test adds itself.

@@ -9,9 +9,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/postrider/postrider/integration/internal/await"
 	"github.com/postrider/postrider/integration/internal/daemon"
-	"github.com/postrider/postrider/integration/internal/servers"
+	"github.com/postrider/postrider/internal/await"
+	"github.com/postrider/postrider/internal/servers"
 )
 
 const secret = "s3cret-w0rd"

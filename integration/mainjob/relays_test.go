@@ -5,9 +5,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/postrider/postrider/integration/internal/await"
 	"github.com/postrider/postrider/integration/internal/daemon"
 	"github.com/postrider/postrider/integration/internal/ledger"
+	"github.com/postrider/postrider/internal/await"
 )
 
 // Promises P1 to P3, and P5 without a fault.

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/postrider/postrider/integration/internal/await"
+	"github.com/postrider/postrider/internal/await"
 )
 
 // Plain SQL can insert what the library refuses. Each such row ends PUBLISHED or DEAD with a reason, and neither the

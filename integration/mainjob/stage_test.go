@@ -17,11 +17,11 @@ import (
 
 	_ "github.com/jackc/pgx/v5/stdlib" // driver pgx
 
-	"github.com/postrider/postrider/integration/internal/await"
 	"github.com/postrider/postrider/integration/internal/broker"
 	"github.com/postrider/postrider/integration/internal/daemon"
 	"github.com/postrider/postrider/integration/internal/ledger"
-	"github.com/postrider/postrider/integration/internal/servers"
+	"github.com/postrider/postrider/internal/await"
+	"github.com/postrider/postrider/internal/servers"
 )
 
 const (

@@ -11,7 +11,7 @@ import (
 	driver "go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/integration/internal/await"
+	"github.com/postrider/postrider/internal/await"
 	"github.com/postrider/postrider/mongo"
 	"github.com/postrider/postrider/relay"
 )

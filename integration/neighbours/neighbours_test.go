@@ -8,8 +8,8 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/integration/internal/await"
 	"github.com/postrider/postrider/integration/internal/testdb"
+	"github.com/postrider/postrider/internal/await"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/sqlstore"
 )

@@ -16,10 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/integration/internal/await"
 	"github.com/postrider/postrider/integration/internal/broker"
 	"github.com/postrider/postrider/integration/internal/daemon"
 	"github.com/postrider/postrider/integration/internal/ledger"
+	"github.com/postrider/postrider/internal/await"
 )
 
 var binary string

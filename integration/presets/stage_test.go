@@ -12,7 +12,7 @@ import (
 
 	"github.com/postrider/postrider/integration/internal/broker"
 	"github.com/postrider/postrider/integration/internal/daemon"
-	"github.com/postrider/postrider/integration/internal/servers"
+	"github.com/postrider/postrider/internal/servers"
 )
 
 // table is a table or a collection of a database server, as its application has it.

@@ -18,7 +18,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
-	"github.com/postrider/postrider/integration/internal/servers"
+	"github.com/postrider/postrider/internal/servers"
 	"github.com/postrider/postrider/kafka"
 	"github.com/postrider/postrider/operator"
 	"github.com/postrider/postrider/relay"

@@ -11,7 +11,7 @@ import (
 	natsio "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/postrider/postrider/integration/internal/servers"
+	"github.com/postrider/postrider/internal/servers"
 	"github.com/postrider/postrider/nats"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/sinktest"

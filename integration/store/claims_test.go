@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/integration/internal/await"
+	"github.com/postrider/postrider/internal/await"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/sqlstore"
 	"github.com/postrider/postrider/storetest"

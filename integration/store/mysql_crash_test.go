@@ -10,8 +10,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/integration/internal/await"
-	"github.com/postrider/postrider/integration/internal/servers"
+	"github.com/postrider/postrider/internal/await"
+	"github.com/postrider/postrider/internal/servers"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/sqlstore"
 )

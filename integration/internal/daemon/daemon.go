@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/integration/internal/await"
+	"github.com/postrider/postrider/internal/await"
 	"github.com/postrider/postrider/relay"
 )
 

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/postrider/postrider/integration/internal/await"
+	"github.com/postrider/postrider/internal/await"
 )
 
 // Server is a server on a port of loopback, with its data in a folder of its own.
@@ -30,21 +30,27 @@ type Server struct {
 
 // Launch starts a server of scripts/servers by name; environment are its variations, as NAME=VALUE. It ends with the
 // test.
-func Launch(t *testing.T, name string, environment ...string) *Server {
+func Launch(t testing.TB, name string, environment ...string) *Server {
 	t.Helper()
-	s := &Server{name: name, dir: folder(t, name), port: FreePort(t), environment: environment}
+	return LaunchAt(t, FreePort(t), name, environment...)
+}
+
+// LaunchAt is Launch at a port that the environment depends on.
+func LaunchAt(t testing.TB, port int, name string, environment ...string) *Server {
+	t.Helper()
+	s := &Server{name: name, dir: folder(t, name), port: port, environment: environment}
 	s.Start(t)
 	t.Cleanup(func() {
 		if s.pid != 0 {
 			s.Resume(t)
-			services(t, nil, "stop", s.name, s.dir)
+			s.End(t)
 		}
 	})
 	return s
 }
 
 // folder is one that the server can have its data in.
-func folder(t *testing.T, name string) string {
+func folder(t testing.TB, name string) string {
 	t.Helper()
 	home := strings.TrimSpace(services(t, nil, "home", name))
 	if home == "" {
@@ -69,7 +75,7 @@ func (s *Server) Port() int { return s.port }
 func (s *Server) File(name string) string { return filepath.Join(s.dir, name) }
 
 // Start starts it again on the same data and port, and waits until it serves.
-func (s *Server) Start(t *testing.T) {
+func (s *Server) Start(t testing.TB) {
 	t.Helper()
 	output := services(t, s.environment, "launch", s.name, s.dir, strconv.Itoa(s.port))
 	lines := strings.Fields(output)
@@ -80,10 +86,10 @@ func (s *Server) Start(t *testing.T) {
 }
 
 // services runs scripts/services and returns what it prints.
-func services(t *testing.T, environment []string, arguments ...string) string {
+func services(t testing.TB, environment []string, arguments ...string) string {
 	t.Helper()
 	_, file, _, _ := runtime.Caller(0)
-	command := exec.Command(filepath.Join(filepath.Dir(file), "..", "..", "..", "scripts", "services"), arguments...)
+	command := exec.Command(filepath.Join(filepath.Dir(file), "..", "..", "scripts", "services"), arguments...)
 	command.Env = append(os.Environ(), environment...)
 	var stderr bytes.Buffer
 	command.Stderr = &stderr
@@ -94,9 +100,16 @@ func services(t *testing.T, environment []string, arguments ...string) string {
 	return string(output)
 }
 
+// End ends it in good order, and waits until it has ended.
+func (s *Server) End(t testing.TB) {
+	t.Helper()
+	services(t, nil, "stop", s.name, s.dir)
+	s.pid = 0
+}
+
 // Stop ends it by a signal and waits until it has ended. SIGKILL is what a crash does; which signal ends a server in good
 // order is in scripts/servers.
-func (s *Server) Stop(t *testing.T, signal syscall.Signal) {
+func (s *Server) Stop(t testing.TB, signal syscall.Signal) {
 	t.Helper()
 	s.signal(t, signal)
 	await.True(t, time.Minute, fmt.Sprintf("%s (pid %d) ends", s.name, s.pid), func() bool { return !runs(s.pid) })
@@ -104,12 +117,12 @@ func (s *Server) Stop(t *testing.T, signal syscall.Signal) {
 }
 
 // Hang lets it keep its connections without answering, until Resume.
-func (s *Server) Hang(t *testing.T) { s.signal(t, syscall.SIGSTOP) }
+func (s *Server) Hang(t testing.TB) { s.signal(t, syscall.SIGSTOP) }
 
 // Resume ends Hang.
-func (s *Server) Resume(t *testing.T) { s.signal(t, syscall.SIGCONT) }
+func (s *Server) Resume(t testing.TB) { s.signal(t, syscall.SIGCONT) }
 
-func (s *Server) signal(t *testing.T, signal syscall.Signal) {
+func (s *Server) signal(t testing.TB, signal syscall.Signal) {
 	t.Helper()
 	if err := syscall.Kill(s.pid, signal); err != nil {
 		t.Fatalf("%s to %s (pid %d): %v", signal, s.name, s.pid, err)
@@ -126,13 +139,14 @@ func runs(pid int) bool {
 	return len(state) > 0 && state[0] != 'Z'
 }
 
-// FreePort returns the first of three ports of loopback that nobody listens on: Kafka takes the next two as well. It
+// FreePort returns the first of three ports of loopback that nobody listens on: Kafka and RabbitMQ take the next two as well. It
 // lies below those that the system gives to outgoing connections, so that it stays free while a server is down.
-func FreePort(t *testing.T) int {
+func FreePort(t testing.TB) int {
 	t.Helper()
 	const first, last = 26000, 32000
 	for range 100 {
-		if port := first + rand.IntN(last-first); isFree("127.0.0.1", port) && isFree("127.0.0.2", port+1) && isFree("127.0.0.3", port+2) {
+		port := first + rand.IntN(last-first)
+		if isFree("127.0.0.1", port) && isFree("127.0.0.1", port+1) && isFree("127.0.0.1", port+2) && isFree("127.0.0.2", port+1) && isFree("127.0.0.3", port+2) {
 			return port
 		}
 	}

@@ -9,7 +9,7 @@ import (
 const pause = 20 * time.Millisecond
 
 // True waits until condition holds, and fails the test when it does not within limit. what says what is awaited.
-func True(t *testing.T, limit time.Duration, what string, condition func() bool) {
+func True(t testing.TB, limit time.Duration, what string, condition func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(limit); !condition(); time.Sleep(pause) {
 		if time.Now().After(deadline) {
