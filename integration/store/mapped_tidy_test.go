@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/sqlstore"
 )
 
 // TestSideRowsOfEventsThatAreGoneAreTidiedWithoutARetention takes a bounded number at a time, from where the last call ended.
@@ -47,6 +49,25 @@ func TestSideRowsOfEventsThatAreGoneAreTidiedWithoutARetention(t *testing.T) {
 		m.rows(t, "SELECT event FROM tasks_failures")
 		m.rows(t, "SELECT event FROM tasks_attempts")
 	})
+}
+
+func TestOneOfTheRelaysThatClaimTidies(t *testing.T) {
+	m := outboxEvents(t, "POSTRIDER_TEST_MARIADB")
+	m.init(t)
+	s := m.openMapped(t)
+	execute(t, m.db, `INSERT INTO outbox_failures (event, event_key, state, their_state, retry_count, next_attempt_at, last_error)
+		VALUES ('1', 'a', 'PENDING', 'PENDING', 1, '2026-01-01', 'no')`)
+	a, b := rowClaimer(t, s, "a", time.Hour), rowClaimer(t, s, "b", time.Hour)
+	renewClaims(t, a, "a", time.Hour) // now both know of each other
+	for _, step := range []struct {
+		tidies *sqlstore.RowClaims
+		left   string
+	}{{b, "1"}, {a, "0"}} {
+		if err := step.tidies.Tidy(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		m.rows(t, "SELECT count(*) FROM outbox_failures", step.left)
+	}
 }
 
 // TestTidyingFollowsIndexes bounds what is touched in a table with 20,000 rows that all have side rows, of which most hold.
