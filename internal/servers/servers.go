@@ -12,6 +12,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -139,13 +140,13 @@ func runs(pid int) bool {
 	return len(state) > 0 && state[0] != 'Z'
 }
 
-// FreePort returns the first of three ports of loopback that nobody listens on: Kafka and RabbitMQ take the next two as well. It
-// lies below those that the system gives to outgoing connections, so that it stays free while a server is down.
+// FreePort returns the first of three ports of loopback that nobody listens on: Kafka and RabbitMQ take the next two as well. No
+// other call in this process returns it, so that tests side by side do not get the same one before its server listens. It lies
+// below those that the system gives to outgoing connections, so that it stays free while a server is down.
 func FreePort(t testing.TB) int {
 	t.Helper()
-	const first, last = 26000, 32000
-	for range 100 {
-		port := first + rand.IntN(last-first)
+	for range triples {
+		port := firstPort + 3*int(nextTriple.Add(1)%triples)
 		if isFree("127.0.0.1", port) && isFree("127.0.0.1", port+1) && isFree("127.0.0.1", port+2) && isFree("127.0.0.2", port+1) && isFree("127.0.0.3", port+2) {
 			return port
 		}
@@ -153,6 +154,18 @@ func FreePort(t testing.TB) int {
 	t.Fatal("found no three free ports in a row")
 	return 0
 }
+
+const (
+	firstPort = 26000
+	triples   = 2000
+)
+
+// nextTriple begins at random: tests of other packages run at the same time.
+var nextTriple = func() *atomic.Int64 {
+	var n atomic.Int64
+	n.Store(rand.Int64N(triples))
+	return &n
+}()
 
 func isFree(host string, port int) bool {
 	listener, err := net.Listen("tcp", net.JoinHostPort(host, strconv.Itoa(port)))
