@@ -7,6 +7,9 @@ import (
 	"io"
 	"log/slog"
 	"strings"
+	"sync"
+
+	goredis "github.com/redis/go-redis/v9"
 
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
 	"github.com/postrider/postrider/kafka"
@@ -159,7 +162,16 @@ func openRabbitMQ(c *config.RabbitMQ) (relay.Sink, error) {
 	return rabbitmq.Open(settings)
 }
 
+// quietRedis lets the client's own log, which is one for the whole process and goes to standard error, say nothing: what it
+// tells is in the outcomes as well.
+var quietRedis = sync.OnceFunc(func() { goredis.SetLogger(noLog{}) })
+
+type noLog struct{}
+
+func (noLog) Printf(context.Context, string, ...any) {}
+
 func openRedis(c *config.Redis, log *slog.Logger) (relay.Sink, error) {
+	quietRedis()
 	tls, err := tlsConfig(c.TLS)
 	if err != nil {
 		return nil, err
