@@ -19,8 +19,9 @@ func TestThreeRelaysDeliverEveryCommittedEventOnceInOrderPerKey(t *testing.T) {
 	events := s.produce(t, total-2*plainly, plainly).wait(t)
 
 	report := s.check(t, events)
-	if report.Committed != total || report.RolledBack < total/100 || keys(events) != wallets {
-		t.Errorf("%d events of %d keys were committed and %d rolled back: the run was to have %d events of %d keys, and rollbacks",
+	// The producers draw each transaction's wallet at random: in one run of twenty they never draw one of them.
+	if report.Committed != total || report.RolledBack < total/100 || keys(events) < wallets*99/100 {
+		t.Errorf("%d events of %d keys were committed and %d rolled back: the run was to have %d events of nearly %d keys, and rollbacks",
 			report.Committed, keys(events), report.RolledBack, total, wallets)
 	}
 	if report.Duplicates != 0 {
