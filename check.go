@@ -9,14 +9,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/postrider/postrider/internal/header"
 	"github.com/postrider/postrider/internal/uuid"
 )
-
-// reservedHeaders are set by the relay from the event's own columns, or by a broker's client from the event id.
-var reservedHeaders = []string{
-	"x-event-id", "x-idempotency-key", "x-event-type", "x-aggregate-type", "x-aggregate-id", "x-outbox-id",
-	"x-aggregate-version", "content-type", "nats-msg-id", "webhook-id",
-}
 
 // checker collects what is wrong with one event.
 type checker struct {
@@ -114,7 +109,9 @@ func (c *checker) headers(headers map[string]string) {
 	seen := make(map[string]string, len(headers))
 	for _, name := range slices.Sorted(maps.Keys(headers)) {
 		size += len(name) + len(headers[name])
-		c.headerName(name)
+		if mistake := header.Mistake(name); mistake != "" {
+			c.bad("headers", "name %.40q %s", name, mistake)
+		}
 		c.text("headers", fmt.Sprintf("value of %.40q ", name), strings.ReplaceAll(headers[name], "\t", " "))
 
 		folded := strings.ToLower(name)
@@ -125,26 +122,5 @@ func (c *checker) headers(headers map[string]string) {
 	}
 	if size > MaxHeaders {
 		c.bad("headers", "have %d bytes: they take at most %d together", size, MaxHeaders)
-	}
-}
-
-func (c *checker) headerName(name string) {
-	switch {
-	case name == "" || strings.ContainsFunc(name, notToken):
-		c.bad("headers", "name %.40q is no token: it takes letters, digits and any of !#$%%&'*+-.^_`|~", name)
-	case len(name) > MaxField:
-		c.bad("headers", "name %.40q... has %d bytes: it takes at most %d", name, len(name), MaxField)
-	case slices.Contains(reservedHeaders, strings.ToLower(name)):
-		c.bad("headers", "name %.40q is reserved: its value comes from the event's own fields", name)
-	}
-}
-
-// notToken reports whether r cannot stand in the name of a header (RFC 9110, section 5.6.2).
-func notToken(r rune) bool {
-	switch {
-	case 'a' <= r && r <= 'z', 'A' <= r && r <= 'Z', '0' <= r && r <= '9':
-		return false
-	default:
-		return !strings.ContainsRune("!#$%&'*+-.^_`|~", r)
 	}
 }

@@ -49,15 +49,21 @@ var headerStyles = []HeaderStyle{HeadersPostrider, HeadersDebezium, HeadersCloud
 
 // message makes the message that a sink sends for an event of the route.
 func (r *route) message(e *Event) Message {
-	return Message{EventID: e.EventID, Key: e.Key(), Topic: r.topic(e), Headers: r.headersOf(e), Payload: e.Payload}
+	return Message{EventID: e.EventID, Key: r.key(e), Topic: r.topic(e), Headers: r.headersOf(e), Payload: e.Payload}
 }
 
-// headersOf gives the headers of the style first; a header of the event never overrides one of them.
+// headersOf gives the headers of the style first; a header of the event never overrides one of them. The route's come
+// last, since those of the style and of the event go before them.
 func (r *route) headersOf(e *Event) []Header {
 	headers := r.styleHeaders(e)
 	for _, name := range ownHeaderNames(e) {
 		if !hasHeader(headers, name) {
 			headers = append(headers, Header{name, e.Headers[name]})
+		}
+	}
+	for _, own := range r.headers {
+		if value := own.value.of(e); value != "" && !hasHeader(headers, own.name) {
+			headers = append(headers, Header{own.name, value})
 		}
 	}
 	return headers

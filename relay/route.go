@@ -3,10 +3,12 @@ package relay
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"path"
 	"slices"
 	"strings"
 
+	"github.com/postrider/postrider/internal/header"
 	"github.com/postrider/postrider/relay/internal/lifecycle"
 )
 
@@ -19,18 +21,24 @@ type Route struct {
 	AggregateType string // pattern in the form of path.Match; empty matches every aggregate type
 	EventType     string // pattern in the form of path.Match; empty matches every event type
 	Sink          string // name of the sink
-	// Topic is a template: {aggregate_type}, {event_type} and {aggregate_id} stand for the event's values. Empty
-	// means DefaultTopic. An event with a topic of its own goes there instead.
-	Topic   string
-	Headers HeaderStyle  // default HeadersPostrider
-	Retry   *RetryPolicy // nil means Config.Retry
+	// Topic is a template: TopicFields in braces stand for the event's values. Empty means DefaultTopic. An event with
+	// a topic of its own goes there instead.
+	Topic string
+	// Key is the template of the message key, with KeyFields. It must hold {key}: events of different keys are in no
+	// order, and a message key that they shared would tell otherwise. Empty means DefaultKey.
+	Key     string
+	Headers HeaderStyle // default HeadersPostrider
+	// SetHeaders are headers that the messages get beside those of the style: names, and templates with HeaderFields. A
+	// header of the event's own goes before one of its name; a value that comes out empty is left out.
+	SetHeaders map[string]string
+	Retry      *RetryPolicy // nil means Config.Retry
 }
 
 // DefaultTopic is the topic template of a route without one.
 const DefaultTopic = "{aggregate_type}"
 
-// TopicFields lists the names that a topic template may hold in braces.
-func TopicFields() []string { return []string{"aggregate_type", "event_type", "aggregate_id"} }
+// DefaultKey is the key template of a route without one.
+const DefaultKey = "{key}"
 
 // errNoRoute is the reason of events that no route matches.
 var errNoRoute = errors.New("no route matches this event: add a route for its aggregate type and event type, then redrive it")
@@ -40,14 +48,10 @@ type route struct {
 	Route
 	sink    int // index of the sink
 	retry   RetryPolicy
-	pieces  []topicPiece
+	topics  template
+	keys    template
+	headers []headerTemplate   // by name
 	binding CloudEventsBinding // of the sink
-}
-
-// topicPiece is a literal, or the name of a field.
-type topicPiece struct {
-	literal string
-	field   string
 }
 
 func resolveRoute(r Route, sinks map[string]int, fallback RetryPolicy) (*route, error) {
@@ -62,51 +66,39 @@ func resolveRoute(r Route, sinks map[string]int, fallback RetryPolicy) (*route, 
 		problems = append(problems, fmt.Errorf("unknown sink %q", r.Sink))
 	}
 	setDefault(&r.Topic, DefaultTopic)
-	pieces, err := parseTopic(r.Topic)
-	if err != nil {
-		problems = append(problems, err)
-	}
+	setDefault(&r.Key, DefaultKey)
 	setDefault(&r.Headers, HeadersPostrider)
 	if !slices.Contains(headerStyles, r.Headers) {
 		problems = append(problems, fmt.Errorf("header style %q, must be one of %q", r.Headers, headerStyles))
 	}
-	resolved := &route{Route: r, sink: sink, retry: fallback, pieces: pieces}
+	resolved := &route{Route: r, sink: sink, retry: fallback}
 	if r.Retry != nil {
 		resolved.retry = *r.Retry
 	}
-	return resolved, errors.Join(problems...)
+	return resolved, errors.Join(append(problems, resolved.parseTemplates())...)
 }
 
-func parseTopic(template string) ([]topicPiece, error) {
-	var pieces []topicPiece
-	for rest := template; rest != ""; {
-		literal, after, found := strings.Cut(rest, "{")
-		if literal != "" {
-			pieces = append(pieces, topicPiece{literal: literal})
+func (r *route) parseTemplates() error {
+	var problems []error
+	parse := func(what, text string, known []string) template {
+		t, err := parseTemplate(text, known)
+		if err != nil {
+			problems = append(problems, fmt.Errorf("%s %w", what, err))
 		}
-		if !found {
-			break
-		}
-		field, tail, closed := strings.Cut(after, "}")
-		if !closed {
-			return nil, fmt.Errorf("topic template %q: { without }", template)
-		}
-		if !validField(field) {
-			return nil, fmt.Errorf("topic template %q: unknown field {%s}, known are %s", template, field, strings.Join(TopicFields(), ", "))
-		}
-		pieces = append(pieces, topicPiece{field: field})
-		rest = tail
+		return t
 	}
-	return pieces, nil
-}
-
-func validField(name string) bool {
-	for _, f := range TopicFields() {
-		if f == name {
-			return true
-		}
+	r.topics = parse("topic template", r.Topic, TopicFields())
+	r.keys = parse("key template", r.Key, KeyFields())
+	if !strings.Contains(r.Key, DefaultKey) {
+		problems = append(problems, fmt.Errorf("key template %q does not hold %s", r.Key, DefaultKey))
 	}
-	return false
+	for _, name := range slices.Sorted(maps.Keys(r.SetHeaders)) {
+		if mistake := header.Mistake(name); mistake != "" {
+			problems = append(problems, fmt.Errorf("header name %.40q %s", name, mistake))
+		}
+		r.headers = append(r.headers, headerTemplate{name, parse("header "+name, r.SetHeaders[name], HeaderFields())})
+	}
+	return errors.Join(problems...)
 }
 
 func (r *route) matches(k Kind) bool {
@@ -126,20 +118,12 @@ func (r *route) topic(e *Event) string {
 	if e.Topic != "" {
 		return e.Topic
 	}
-	var b strings.Builder
-	for _, p := range r.pieces {
-		switch p.field {
-		case "aggregate_type":
-			b.WriteString(e.AggregateType)
-		case "event_type":
-			b.WriteString(e.EventType)
-		case "aggregate_id":
-			b.WriteString(e.AggregateID)
-		default:
-			b.WriteString(p.literal)
-		}
-	}
-	return b.String()
+	return r.topics.of(e)
+}
+
+// key returns what the message goes by.
+func (r *route) key(e *Event) string {
+	return r.keys.of(e)
 }
 
 // router finds the route of a kind and remembers it.

@@ -3,6 +3,8 @@ package config
 import (
 	"fmt"
 	"os"
+
+	"github.com/postrider/postrider/relay"
 )
 
 // Config is a whole postrider.yaml, checked and with all defaults filled in.
@@ -60,7 +62,7 @@ func Parse(file string, data []byte, lookup func(string) (string, bool)) (*Confi
 // defaultRoute is what a route leaves open.
 func defaultRoute(c Config) Route {
 	if c.Outbox.Preset == "debezium" {
-		return Route{Topic: "outbox.event.{aggregate_type}", Headers: HeadersDebezium, Retry: c.Relay.Retry}
+		return Route{Topic: "outbox.event.{aggregate_type}", Key: relay.DefaultKey, Headers: HeadersDebezium, Retry: c.Relay.Retry}
 	}
-	return Route{Topic: "{aggregate_type}", Headers: HeadersPostrider, Retry: c.Relay.Retry}
+	return Route{Topic: relay.DefaultTopic, Key: relay.DefaultKey, Headers: HeadersPostrider, Retry: c.Relay.Retry}
 }

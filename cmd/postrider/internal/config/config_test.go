@@ -107,10 +107,11 @@ func TestEveryValueIsRead(t *testing.T) {
 		},
 		Routes: []Route{
 			{AggregateType: "order", EventType: "order.*", Sink: "main", Topic: "orders.{event_type}", Headers: HeadersDebezium,
+				Key: "{aggregate_type}/{key}", SetHeaders: map[string]string{"source": "shop/{aggregate_type}", "team": "a"},
 				Retry: Retry{Backoff: &Backoff{Initial: 2 * time.Second, Max: time.Hour, Attempts: 3}, Jitter: 0}},
-			{AggregateType: "order", Sink: "jet", Topic: "x.{aggregate_type}.{aggregate_id}", Headers: HeadersPostrider,
+			{AggregateType: "order", Sink: "jet", Topic: "x.{aggregate_type}.{aggregate_id}", Key: "{key}", Headers: HeadersPostrider,
 				Retry: Retry{Schedule: []time.Duration{time.Second}, Jitter: 0.055}},
-			{EventType: "*", Sink: "out", Topic: "plain", Headers: HeadersPostrider, Retry: schedule},
+			{EventType: "*", Sink: "out", Topic: "plain", Key: "{key}", Headers: HeadersPostrider, Retry: schedule},
 		},
 		Admin: Admin{Listen: "0.0.0.0:8970", Token: "t"},
 		Log:   Log{Level: slog.LevelDebug, Format: LogJSON},

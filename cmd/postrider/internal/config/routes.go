@@ -18,9 +18,15 @@ type Route struct {
 	// {aggregate_type}, {aggregate_id} and {event_type}. The default is
 	// {aggregate_type}, with the preset debezium outbox.event.{aggregate_type}.
 	Topic string
+	// Key is the template for the message key, with the fields
+	// {aggregate_type} and {key}, which is the event's key and the default.
+	Key string
 	// Headers is the layout of the message headers. The default is postrider,
 	// with the preset debezium debezium.
 	Headers Headers
+	// SetHeaders are headers that messages get beside those of the layout:
+	// names, and templates of their values.
+	SetHeaders map[string]string
 	// Retry is the route's own policy, or that of the relay.
 	Retry Retry
 }
@@ -84,7 +90,9 @@ func readRoute(v value, sinks []Sink, defaults Route) Route {
 			return text, nil
 		})
 		strAs(o, "topic", &route.Topic, func(text string) (string, *mistake) { return parseTopic(text, sink.Type) })
+		strAs(o, "key", &route.Key, parseKey)
 		choice(o, "headers", &route.Headers, HeadersPostrider, HeadersCloudEvents, HeadersDebezium)
+		route.SetHeaders = readHeaders(o.field("set_headers"))
 		route.Retry = readRetry(o.field("retry"), defaults.Retry)
 	})
 	return route

@@ -2,12 +2,9 @@ package config
 
 import (
 	"regexp"
-	"slices"
-	"strings"
-)
 
-// topicFields are the fields of an event that a topic template may hold.
-var topicFields = []string{"aggregate_type", "aggregate_id", "event_type"}
+	"github.com/postrider/postrider/relay"
+)
 
 // topicText is what a kind of sink takes around the fields.
 var topicText = map[SinkType]struct {
@@ -22,18 +19,11 @@ var topicText = map[SinkType]struct {
 	SinkStdout:   {regexp.MustCompile(`^\S*$`), "write it without spaces"},
 }
 
-var topicField = regexp.MustCompile(`\{([^{}]*)\}`)
-
 // parseTopic takes a template for a sink of the given type.
 func parseTopic(text string, sink SinkType) (string, *mistake) {
-	for _, field := range topicField.FindAllStringSubmatch(text, -1) {
-		if !slices.Contains(topicFields, field[1]) {
-			return "", &mistake{"has an unknown field", suggest(field[1], topicFields, "fields")}
-		}
-	}
-	plain := topicField.ReplaceAllString(text, "")
-	if strings.ContainsAny(plain, "{}") {
-		return "", &mistake{"has a brace that encloses no field", "write {aggregate_type}, or no brace"}
+	plain, wrong := checkTemplate(text, relay.TopicFields())
+	if wrong != nil {
+		return "", wrong
 	}
 	if rule, ok := topicText[sink]; ok && !rule.allowed.MatchString(plain) {
 		return "", &mistake{"is no topic that " + string(sink) + " takes", rule.hint}

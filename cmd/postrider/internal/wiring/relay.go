@@ -65,6 +65,8 @@ func routes(c *config.Config) []relay.Route {
 			EventType:     r.EventType,
 			Sink:          r.Sink,
 			Topic:         r.Topic,
+			Key:           r.Key,
+			SetHeaders:    r.SetHeaders,
 			Headers:       relay.HeaderStyle(r.Headers),
 			Retry:         &retry,
 		}

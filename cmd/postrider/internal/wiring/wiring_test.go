@@ -45,7 +45,8 @@ relay:
   retry: {schedule: [1s, 2s], jitter: 10%}
 sinks: {main: {type: stdout}}
 routes:
-  - {aggregate_type: order, event_type: Order*, sink: main, topic: orders, headers: debezium}
+  - {aggregate_type: order, event_type: Order*, sink: main, topic: orders, key: "{aggregate_type}-{key}", headers: debezium,
+     set_headers: {source: shop}}
   - {sink: main, retry: {backoff: {initial: 1s, max: 1m, attempts: 7}}}
 `
 
@@ -58,8 +59,9 @@ func TestRelayConfig(t *testing.T) {
 		Lease: 9 * time.Second, PublishTimeout: 3 * time.Second, PollMin: time.Millisecond, PollMax: 2 * time.Millisecond,
 		Retention: time.Hour, CleanEvery: 2 * time.Second, CleanChunk: 5, Grace: 4 * time.Second, Retry: schedule,
 		Routes: []relay.Route{
-			{AggregateType: "order", EventType: "Order*", Sink: "main", Topic: "orders", Headers: relay.HeadersDebezium, Retry: &schedule},
-			{Sink: "main", Topic: "{aggregate_type}", Headers: relay.HeadersPostrider, Retry: &backoff},
+			{AggregateType: "order", EventType: "Order*", Sink: "main", Topic: "orders", Key: "{aggregate_type}-{key}",
+				Headers: relay.HeadersDebezium, SetHeaders: map[string]string{"source": "shop"}, Retry: &schedule},
+			{Sink: "main", Topic: "{aggregate_type}", Key: "{key}", Headers: relay.HeadersPostrider, Retry: &backoff},
 		},
 	}
 	if !reflect.DeepEqual(got, want) {
