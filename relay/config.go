@@ -24,7 +24,7 @@ type Config struct {
 	Shards int           // number of shards of the relay name, the same for all its relays; default 64
 	Lease  time.Duration // how long a dead relay's shards wait for their new owner; default 30s, at least 1s
 
-	Batch            int // most events of one Publish call; default 500
+	Batch            int // most events of one read, and of one Publish call unless the sink says otherwise; default 500
 	MaxInFlight      int // most events between read and settle; default 8 * Batch
 	MaxInFlightBytes int // most bytes of events between read and settle, one event may exceed it; default 16 MiB
 
@@ -69,6 +69,7 @@ type NamedSink struct {
 	Type        string // kafka, nats, ... for people
 	Sink        Sink
 	Concurrency int // Publish calls at the same time; default 2
+	Batch       int // most events of one Publish call; default Config.Batch
 }
 
 const (
@@ -120,6 +121,7 @@ func (c Config) withDefaults() Config {
 	sinks := make([]NamedSink, len(c.Sinks))
 	for i, s := range c.Sinks {
 		setDefault(&s.Concurrency, defaultConcurrency)
+		setDefault(&s.Batch, c.Batch)
 		sinks[i] = s
 	}
 	c.Sinks = sinks
@@ -161,6 +163,7 @@ func (c Config) validate() error {
 	problems = append(problems, checkRetry("Retry", c.Retry), checkSinks(c.Sinks))
 	for i, s := range c.Sinks {
 		require(s.Concurrency > 0, "Sinks[%d]: Concurrency is %d, must be above 0", i, s.Concurrency)
+		require(s.Batch > 0, "Sinks[%d]: Batch is %d, must be above 0", i, s.Batch)
 	}
 	return errors.Join(problems...)
 }

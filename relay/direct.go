@@ -18,7 +18,7 @@ type DirectConfig struct {
 	Events postrider.Config
 
 	Queue   int           // most events that wait for one sink; default 10,000
-	Batch   int           // most events of one Publish call; default 500
+	Batch   int           // most events of one Publish call, unless the sink says otherwise; default 500
 	Timeout time.Duration // of one Publish call; default 10s
 }
 
@@ -65,9 +65,10 @@ func NewDirect(c DirectConfig) (*Direct, error) {
 	}
 	d := &Direct{cfg: c, routes: routes}
 	for _, s := range c.Sinks {
+		setDefault(&s.Batch, c.Batch)
 		queue := make(chan *directEvent, c.Queue)
 		d.queues = append(d.queues, queue)
-		d.workers.Go(func() { d.publish(s.Sink, queue) })
+		d.workers.Go(func() { d.publish(s, queue) })
 	}
 	return d, nil
 }
@@ -200,7 +201,7 @@ func (d *Direct) offer(one *directEvent) bool {
 	}
 }
 
-var errKeyBroken = errors.New("not sent: an earlier event of its key was not acknowledged")
+var errKeyBroken = errors.New("not sent: an earlier event of its key was not acknowledged, or there was no time for it")
 
 // wait returns what became of the event.
 func (one *directEvent) wait() error {
@@ -229,21 +230,21 @@ func reasonOf(o Outcome) error {
 }
 
 // publish sends what is in a queue until the queue is closed and empty.
-func (d *Direct) publish(sink Sink, queue <-chan *directEvent) {
+func (d *Direct) publish(s NamedSink, queue <-chan *directEvent) {
 	for first := range queue {
-		if batch := d.waiting(first, queue); len(batch) > 0 {
-			d.send(sink, batch)
+		if batch := waiting(first, queue, s.Batch); len(batch) > 0 {
+			d.send(s.Sink, batch)
 		}
 	}
 }
 
-// waiting takes what waits in the queue behind the first, without those whose callers have gone.
-func (d *Direct) waiting(first *directEvent, queue <-chan *directEvent) (batch []*directEvent) {
+// waiting takes up to limit events that wait in the queue, the first among them, without those whose callers have gone.
+func waiting(first *directEvent, queue <-chan *directEvent, limit int) (batch []*directEvent) {
 	for one, more := first, true; more; {
 		if one.ctx.Err() == nil {
 			batch = append(batch, one)
 		}
-		if len(batch) == d.cfg.Batch {
+		if len(batch) == limit {
 			break
 		}
 		select {

@@ -39,7 +39,7 @@ func (e *engine) publishEvents(ctx context.Context, d *destination) {
 // takeBatch takes what may be sent now; wait is how long to sleep at most when that is nothing.
 func (e *engine) takeBatch(d *destination) (batch []*flying, wait time.Duration) {
 	now := time.Now()
-	limit, wait := d.circuit.permit(now, e.cfg.Batch)
+	limit, wait := d.circuit.permit(now, d.Batch)
 	if limit == 0 {
 		return nil, wait
 	}

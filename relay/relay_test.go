@@ -588,6 +588,25 @@ func TestInFlightIsBounded(t *testing.T) {
 	})
 }
 
+func TestASinkBoundsItsCalls(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, s := newMemory(), &recorder{}
+		for i := range 500 {
+			m.add(key(i), "placed")
+		}
+		cfg := setup(m, s)
+		cfg.Batch, cfg.Sinks[0].Batch = 100, 7
+		_, stop := start(t, cfg)
+		await(t, "all published", func() bool { return m.count(postrider.StatePublished) == 500 })
+		if s.largest != 7 {
+			t.Errorf("a call had %d events, want 7", s.largest)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestHintCutsTheWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, s := newMemory(), &recorder{}

@@ -44,7 +44,7 @@ const (
 	ClassRetry                        // this event failed in a way that may pass; spends an attempt
 	ClassPermanent                    // this event can never be sent: DEAD at once
 	ClassUnavailable                  // the sink as a whole takes nothing; spends no attempt
-	ClassSkipped                      // not sent, because an earlier event of its key was not published
+	ClassSkipped                      // not sent, for a reason that is none of the event's or the sink's; see Skipped
 )
 
 // String returns the word used in logs and metrics.
@@ -87,5 +87,6 @@ func Permanent(err error) Outcome { return Outcome{Class: ClassPermanent, Err: e
 // Unavailable reports that the sink as a whole takes nothing: unreachable, or refusing our credentials.
 func Unavailable(err error) Outcome { return Outcome{Class: ClassUnavailable, Err: err} }
 
-// Skipped reports that the message was not sent because an earlier one of its key was not published.
+// Skipped reports that the message was not sent, because an earlier one of its key was not published, or because the time
+// of the call ran out while others were published. It is sent with a later call.
 func Skipped() Outcome { return Outcome{Class: ClassSkipped} }

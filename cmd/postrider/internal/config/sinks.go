@@ -12,7 +12,11 @@ type Sink struct {
 	// Name is the sink's key in the file.
 	Name string
 	// Type says which of the fields below is set; stdout has none.
-	Type     SinkType
+	Type SinkType
+	// Batch bounds the events of one call of the sink. The default is that of
+	// the relay; with webhook it is 4 times its concurrency, so that each
+	// request of a call has time.
+	Batch    int
 	Kafka    *Kafka
 	NATS     *NATS
 	RabbitMQ *RabbitMQ
@@ -59,6 +63,7 @@ func readSink(name string, v value) Sink {
 	v.object(func(o *object) {
 		o.require("type", "write type: kafka, nats, rabbitmq, redis, webhook or stdout")
 		choice(o, "type", &sink.Type, sinkTypes...)
+		integer(o, "batch", &sink.Batch, 1, maxBatch)
 		switch sink.Type {
 		case SinkKafka:
 			sink.Kafka = readKafka(o)
@@ -70,6 +75,9 @@ func readSink(name string, v value) Sink {
 			sink.Redis = readRedis(o)
 		case SinkWebhook:
 			sink.Webhook = readWebhook(o)
+			if !o.has("batch") {
+				sink.Batch = roundsOfACall * sink.Webhook.Concurrency
+			}
 		case SinkStdout:
 		default:
 			o.dropAll()
@@ -77,6 +85,9 @@ func readSink(name string, v value) Sink {
 	})
 	return sink
 }
+
+// roundsOfACall is how many requests one after the other a call of a webhook holds.
+const roundsOfACall = 4
 
 func findSink(sinks []Sink, name string) (Sink, bool) {
 	i := slices.IndexFunc(sinks, func(s Sink) bool { return s.Name == name })

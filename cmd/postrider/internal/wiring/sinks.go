@@ -38,7 +38,7 @@ func OpenSinks(ctx context.Context, sinks []config.Sink, out io.Writer, log *slo
 		if err != nil {
 			return nil, errors.Join(fmt.Errorf("sink %s: %w", s.Name, err), opened.Close())
 		}
-		opened.Named = append(opened.Named, relay.NamedSink{Name: s.Name, Type: string(s.Type), Sink: sink})
+		opened.Named = append(opened.Named, relay.NamedSink{Name: s.Name, Type: string(s.Type), Sink: sink, Batch: s.Batch})
 	}
 	return &opened, nil
 }

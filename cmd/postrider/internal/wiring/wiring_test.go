@@ -2,6 +2,7 @@ package wiring
 
 import (
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"os"
@@ -244,7 +245,7 @@ func TestSinksAreOpenedInOrder(t *testing.T) {
 	c := parse(t, `
 outbox: {dsn: "sqlite:a.db"}
 sinks:
-  kafka: {type: kafka, brokers: ["127.0.0.1:1"], sasl: {mechanism: scram-sha-256, username: app, password: s3cret}}
+  kafka: {type: kafka, brokers: ["127.0.0.1:1"], batch: 50, sasl: {mechanism: scram-sha-256, username: app, password: s3cret}}
   nats: {type: nats, url: "nats://127.0.0.1:1"}
   local: {type: nats, embedded: {dir: `+t.TempDir()+`, subjects: ["events.>"]}, stream: EVENTS}
   rabbit: {type: rabbitmq, servers: ["amqps://127.0.0.1:1/shop"], user: app, password: s3cret, tls: {}, unroutable: dead,
@@ -263,9 +264,9 @@ routes: [{sink: local, topic: "events.{aggregate_type}"}]
 	defer sinks.Close()
 	var got []string
 	for _, s := range sinks.Named {
-		got = append(got, s.Name+": "+s.Type)
+		got = append(got, fmt.Sprintf("%s: %s %d", s.Name, s.Type, s.Batch))
 	}
-	if want := []string{"kafka: kafka", "nats: nats", "local: nats", "rabbit: rabbitmq", "redis: redis", "hook: webhook", "out: stdout"}; !reflect.DeepEqual(got, want) {
+	if want := []string{"kafka: kafka 50", "nats: nats 0", "local: nats 0", "rabbit: rabbitmq 0", "redis: redis 0", "hook: webhook 8", "out: stdout 0"}; !reflect.DeepEqual(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	outcomes := sinks.Named[2].Sink.Publish(t.Context(), []relay.Message{{EventID: "e1", Key: "k", Topic: "events.order"}})
