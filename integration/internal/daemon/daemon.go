@@ -121,6 +121,17 @@ func (p *Process) Health() (health relay.Health, status int, ok bool) {
 	return health, response.StatusCode, err == nil
 }
 
+// Post sends an empty request to the admin server and returns the status of the answer.
+func (p *Process) Post(t *testing.T, path string) (status int) {
+	t.Helper()
+	response, err := client.Post("http://"+p.admin+path, "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	return response.StatusCode
+}
+
 // Metric returns the sum of all series of a metric whose labels contain each of the texts, such as `sink="main"`. It
 // fails the test when there is no such series.
 func (p *Process) Metric(t *testing.T, name string, labels ...string) float64 {

@@ -1,4 +1,4 @@
-// Package admin is the HTTP server of a relay: metrics, health, readiness and a status page. It changes nothing.
+// Package admin is the HTTP server of a relay: metrics, health, readiness, a status page, and hints. It changes nothing.
 package admin
 
 import (
@@ -27,6 +27,7 @@ type Config struct {
 	Relay   string // relay name
 	Version string
 	Health  func() relay.Health
+	Hint    func() // as relay.Relay.Hint
 	Metrics http.Handler
 	Store   Store
 	Logger  *slog.Logger
@@ -40,6 +41,10 @@ func Handler(c Config) http.Handler {
 	guarded := http.NewServeMux()
 	guarded.Handle("GET /metrics", c.Metrics)
 	guarded.HandleFunc("GET /{$}", c.status)
+	guarded.Handle("POST /hint", http.NewCrossOriginProtection().Handler(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		c.Hint()
+		w.WriteHeader(http.StatusNoContent)
+	})))
 	guarded.HandleFunc("GET /style.css", func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Type", "text/css; charset=utf-8")
 		w.Write(style)

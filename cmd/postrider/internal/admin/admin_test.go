@@ -34,6 +34,7 @@ func settings() Config {
 		Relay: "orders", Version: "v1.2.3",
 		Health:  func() relay.Health { return relay.Health{Ready: true, Relay: "orders", Reasons: []string{}} },
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "some metrics") }),
+		Hint:    func() {},
 		Store:   &outbox{},
 		Logger:  slog.New(slog.DiscardHandler),
 	}
@@ -226,5 +227,27 @@ func TestServeUntilTheEnd(t *testing.T) {
 	if answer, err := http.Get(url); err == nil {
 		answer.Body.Close()
 		t.Error("it still answers")
+	}
+}
+
+func TestHint(t *testing.T) {
+	for name, test := range map[string]struct {
+		change func(*http.Request)
+		status int
+	}{
+		"with the token":      {func(r *http.Request) { r.Header.Set("Authorization", "Bearer hunter2") }, http.StatusNoContent},
+		"without it":          {func(*http.Request) {}, http.StatusUnauthorized},
+		"from another's page": {func(r *http.Request) { r.SetBasicAuth("", "hunter2"); r.Header.Set("Sec-Fetch-Site", "cross-site") }, http.StatusForbidden},
+		"as something to see": {func(r *http.Request) { r.SetBasicAuth("", "hunter2"); r.Method = http.MethodGet }, http.StatusMethodNotAllowed},
+	} {
+		c, hints := settings(), 0
+		c.Token, c.Hint = "hunter2", func() { hints++ }
+		r := httptest.NewRequest(http.MethodPost, "http://127.0.0.1:8970/hint", nil)
+		test.change(r)
+		w := httptest.NewRecorder()
+		Handler(c).ServeHTTP(w, r)
+		if w.Code != test.status || (hints == 1) != (test.status == http.StatusNoContent) {
+			t.Errorf("%s: status %d, %d hints", name, w.Code, hints)
+		}
 	}
 }

@@ -129,6 +129,7 @@ func (d *daemon) serve(ctx context.Context) error {
 		Relay:   d.config.Relay.Name,
 		Version: d.Version,
 		Health:  d.health,
+		Hint:    d.relay.Hint,
 		Metrics: d.metrics.Handler(),
 		Store:   d.outbox.Store,
 		Logger:  d.Logger,
