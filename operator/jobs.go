@@ -1,0 +1,88 @@
+package operator
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// ErrNoJob says that no job has the given id.
+var ErrNoJob = errors.New("no such job")
+
+// JobKind is what a job does to the dead letters of its set.
+type JobKind string
+
+// The kinds of jobs.
+const (
+	JobRedrive JobKind = "redrive" // makes them PENDING, with their attempts reset
+	JobDiscard JobKind = "discard" // makes them DISCARDED
+)
+
+// JobState is where a job is in its life. RUNNING and PAUSED change into each other; both end as CANCELLED, and RUNNING
+// as DONE once it has been through its whole set.
+type JobState string
+
+// The states of a job.
+const (
+	JobRunning   JobState = "RUNNING"
+	JobPaused    JobState = "PAUSED"
+	JobCancelled JobState = "CANCELLED"
+	JobDone      JobState = "DONE"
+)
+
+// NewJob describes a job that is to be stored.
+type NewJob struct {
+	Kind   JobKind
+	Filter Filter // of DEAD events; State is not looked at. Limit bounds the set
+	Action Action // kept with each event that the job changes. A discard needs a reason
+	Rate   int    // at most this many events each second; 0 for no bound
+}
+
+// Job is a redrive or discard of a set of dead letters that was frozen when the job was made. Relays carry it out, in
+// outbox order. Times are UTC.
+type Job struct {
+	ID         string     `json:"id"`
+	Kind       JobKind    `json:"kind"`
+	State      JobState   `json:"state"`
+	Who        string     `json:"who"`
+	Reason     string     `json:"reason"`
+	Filter     string     `json:"filter"`    // what it was made of, for people
+	Rate       int        `json:"rate"`      // events each second; 0 for no bound
+	Total      int        `json:"total"`     // events of the set
+	Looked     int        `json:"looked_at"` // of them the job has been through so many, in outbox order
+	Changed    int        `json:"changed"`   // of these it changed so many; the others were no longer DEAD
+	CreatedAt  time.Time  `json:"created_at"`
+	FinishedAt *time.Time `json:"finished_at"` // when it became DONE or CANCELLED
+}
+
+// JobStore keeps jobs and carries them out.
+type JobStore interface {
+	// CreateJob freezes the set and stores the job as RUNNING, in one transaction. An empty set gives a job that is DONE.
+	CreateJob(ctx context.Context, n NewJob) (Job, error)
+
+	// Jobs lists jobs, the newest first.
+	Jobs(ctx context.Context, limit int) ([]Job, error)
+
+	// Job finds one job. It returns ErrNoJob.
+	Job(ctx context.Context, id string) (Job, error)
+
+	// SteerJob pauses, continues or cancels a job: to is JobPaused, JobRunning or JobCancelled. It returns the job as it
+	// stands afterwards, ErrNoJob, or a *JobStateError when the job has ended.
+	SteerJob(ctx context.Context, id string, to JobState) (Job, error)
+
+	// StepJobs carries out a part of every RUNNING job that is due by its rate: it changes the next events of the set and
+	// records how far the job has come in one transaction, which proves that nobody else did. It returns how long to wait
+	// until a job is due again: 0 when one is due now, and a negative time when no job is RUNNING.
+	StepJobs(ctx context.Context) (next time.Duration, err error)
+}
+
+// JobStateError says that a job has ended and can no longer be steered.
+type JobStateError struct {
+	ID    string
+	State JobState // in which the job is
+	To    JobState // in which it was to be
+}
+
+func (e *JobStateError) Error() string {
+	return "job " + e.ID + " is " + string(e.State) + " and cannot become " + string(e.To)
+}
