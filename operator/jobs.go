@@ -52,6 +52,7 @@ type Job struct {
 	Looked     int        `json:"looked_at"` // of them the job has been through so many, in outbox order
 	Changed    int        `json:"changed"`   // of these it changed so many; the others were no longer DEAD
 	CreatedAt  time.Time  `json:"created_at"`
+	Steered    string     `json:"steered"`     // who paused, continued or cancelled it last, and why, for people; empty if nobody did
 	FinishedAt *time.Time `json:"finished_at"` // when it became DONE or CANCELLED
 }
 
@@ -67,8 +68,8 @@ type JobStore interface {
 	Job(ctx context.Context, id string) (Job, error)
 
 	// SteerJob pauses, continues or cancels a job: to is JobPaused, JobRunning or JobCancelled. It returns the job as it
-	// stands afterwards, ErrNoJob, or a *JobStateError when the job has ended.
-	SteerJob(ctx context.Context, id string, to JobState) (Job, error)
+	// stands afterwards, which tells who did it and why, ErrNoJob, or a *JobStateError when the job has ended.
+	SteerJob(ctx context.Context, id string, to JobState, a Action) (Job, error)
 
 	// StepJobs carries out a part of every RUNNING job that is due by its rate: it changes the next events of the set and
 	// records how far the job has come in one transaction, which proves that nobody else did. It returns how long to wait
