@@ -21,6 +21,9 @@ type Store interface {
 	DeadGroups(ctx context.Context, limit int) ([]operator.DeadGroup, error)
 }
 
+// Jobs lists the jobs over dead letters that have not ended.
+type Jobs func(context.Context) ([]operator.Job, error)
+
 // Config says what the server shows. All fields but Token must be set.
 type Config struct {
 	Token   string // what a caller must show; empty lets everybody in who calls a loopback name
@@ -30,6 +33,7 @@ type Config struct {
 	Hint    func() // as relay.Relay.Hint
 	Metrics http.Handler
 	Store   Store
+	Jobs    Jobs
 	Logger  *slog.Logger
 }
 

@@ -36,6 +36,7 @@ func settings() Config {
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "some metrics") }),
 		Hint:    func() {},
 		Store:   &outbox{},
+		Jobs:    func(context.Context) ([]operator.Job, error) { return nil, nil },
 		Logger:  slog.New(slog.DiscardHandler),
 	}
 }
@@ -153,6 +154,9 @@ func TestStatusPage(t *testing.T) {
 		},
 		dead: []operator.DeadGroup{{AggregateType: "order", EventType: "OrderPaid", Error: "too large: <n> bytes", Count: 5, Sample: "SAMPLEID"}},
 	}
+	c.Jobs = func(context.Context) ([]operator.Job, error) {
+		return []operator.Job{{ID: "17", Kind: operator.JobRedrive, State: operator.JobPaused, Total: 9, Looked: 4, Rate: 2, Who: "bob", Reason: "room"}}, nil
+	}
 	w := get(c, "/")
 	if w.Code != 200 || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") {
 		t.Fatalf("status %d, %v", w.Code, w.Header())
@@ -161,6 +165,7 @@ func TestStatusPage(t *testing.T) {
 		"not ready", "sink main is unavailable since noon", "1234", "(estimate)", "1m15s", "RELAYID", "node-1", "500ms ago",
 		"60 owned, 1 free, 3 expired", "kafka", "connection refused", "order-17", "EVENTID", "no leader",
 		"OrderPaid", "too large: &lt;n&gt; bytes", "SAMPLEID", "v1.2.3",
+		"Job 17: redrive PAUSED, 4 of 9 events at 2/s. bob: room",
 	} {
 		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("the page lacks %q", want)
@@ -178,6 +183,9 @@ func TestStatusPageEscapesAndRunsNothing(t *testing.T) {
 			KeyGroups: []operator.KeyGroup{{OldestKey: script, LastError: script}},
 		},
 		dead: []operator.DeadGroup{{AggregateType: script, EventType: script, Error: script}},
+	}
+	c.Jobs = func(context.Context) ([]operator.Job, error) {
+		return []operator.Job{{Who: script, Reason: script}}, nil
 	}
 	w := get(c, "/")
 	if body := w.Body.String(); strings.Contains(body, "<script") || !strings.Contains(body, "&lt;script&gt;") {

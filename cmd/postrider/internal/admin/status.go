@@ -27,6 +27,7 @@ var statusHTML string
 var statusPage = template.Must(template.New("status").Funcs(template.FuncMap{
 	"seconds": human.Seconds,
 	"utc":     human.UTC,
+	"job":     human.Job,
 }).Parse(statusHTML))
 
 // view is what the status page shows.
@@ -39,7 +40,8 @@ type view struct {
 	States  []stateCount
 	Waiting []operator.KeyGroup
 	Dead    []operator.DeadGroup
-	Problem string // why Status or Dead is missing
+	Jobs    []operator.Job // those that have not ended
+	Problem string         // why Status, Dead or Jobs is missing
 }
 
 type stateCount struct {
@@ -74,7 +76,9 @@ func (c Config) view(ctx context.Context) view {
 	}
 	dead, deadErr := c.Store.DeadGroups(ctx, deadGroups)
 	v.Dead = dead
-	if err := cmp.Or(statusErr, deadErr); err != nil {
+	jobs, jobsErr := c.Jobs(ctx)
+	v.Jobs = jobs
+	if err := cmp.Or(statusErr, deadErr, jobsErr); err != nil {
 		v.Problem = err.Error()
 	}
 	return v

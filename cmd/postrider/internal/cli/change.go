@@ -8,6 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
+	"github.com/postrider/postrider/cmd/postrider/internal/human"
 	"github.com/postrider/postrider/cmd/postrider/internal/wiring"
 	"github.com/postrider/postrider/operator"
 )
@@ -25,30 +26,41 @@ func (c *command) changes(done string, do change, cmd *cobra.Command) *cobra.Com
 			return err
 		}
 		return c.withOutbox(func(_ *config.Config, o *wiring.Outbox) error {
-			n, err := do(o.Store, cmd.Context(), filter, acting.action())
-			if err == nil && len(ids) > n && filter.Limit == 0 {
-				err = fmt.Errorf("%d of %d events were left alone: they do not exist, or are not in a state in which they can be %s; see postrider events show", len(ids)-n, len(ids), done)
-			}
-			return errors.Join(c.printChanged(n, done), err)
+			return c.changeNow(cmd.Context(), o.Store, do, done, filter, acting.action())
 		})
 	}
 	chosen.selects(cmd)
 	chosen.asksForAll(cmd)
-	acting.add(cmd)
+	acting.add(cmd, "event")
 	return c.printsJSON(cmd)
+}
+
+func (c *command) changeNow(ctx context.Context, store operator.Store, do change, done string, f operator.Filter, a operator.Action) error {
+	n, err := do(store, ctx, f, a)
+	if err == nil {
+		err = leftAlone(f, n, done)
+	}
+	return errors.Join(c.printChanged(n, done), err)
+}
+
+// leftAlone says that not all the events that were named one by one have changed.
+func leftAlone(f operator.Filter, changed int, done string) error {
+	if f.Limit > 0 || len(f.IDs) <= changed {
+		return nil
+	}
+	return fmt.Errorf("%d of %d events were left alone: they do not exist, or are not in a state in which they can be %s; see postrider events show",
+		len(f.IDs)-changed, len(f.IDs), done)
 }
 
 func (c *command) printChanged(n int, done string) error {
 	if c.json {
 		return c.printJSON(map[string]int{done: n})
 	}
-	events := "events"
-	if n == 1 {
-		events = "event"
-	}
-	_, err := fmt.Fprintf(c.stdout, "%d %s %s\n", n, events, done)
+	_, err := fmt.Fprintf(c.stdout, "%s %s\n", human.Events(n), done)
 	return err
 }
+
+var errNoReason = usageError{errors.New("--reason is missing: say why the events need not be sent; it is kept with them")}
 
 // discards completes a command that gives the chosen events up.
 func (c *command) discards(cmd *cobra.Command) *cobra.Command {
@@ -56,7 +68,7 @@ func (c *command) discards(cmd *cobra.Command) *cobra.Command {
 	discard := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, ids []string) error {
 		if cmd.Flag("reason").Value.String() == "" {
-			return usageError{errors.New("--reason is missing: say why the events need not be sent; it is kept with them")}
+			return errNoReason
 		}
 		return discard(cmd, ids)
 	}

@@ -14,16 +14,25 @@ import (
 func (c *command) dead() *cobra.Command {
 	return group("dead", "Shows dead letters, sends them again or gives them up",
 		c.deadList(),
-		c.changes("redriven", operator.Store.Redrive, &cobra.Command{
+		c.makesJob(redriving, &cobra.Command{
 			Use:   "redrive [EVENT...]",
 			Short: "Makes DEAD events PENDING with their attempts reset, so that the relay sends them again",
+			Long:  "Makes DEAD events PENDING with their attempts reset, so that the relay sends them again.\n\n" + howJobsWork,
+			Example: "  postrider dead redrive --event-type OrderPaid --preview\n" +
+				"  postrider dead redrive --event-type OrderPaid --rate 50 --detach --reason 'the broker has room again'",
 		}),
-		c.discards(&cobra.Command{
+		c.makesJob(discarding, &cobra.Command{
 			Use:   "discard [EVENT...]",
 			Short: "Makes DEAD events DISCARDED: they are never sent",
+			Long:  "Makes DEAD events DISCARDED: they are never sent.\n\n" + howJobsWork,
 		}),
+		c.deadJobs(),
 	)
 }
+
+const howJobsWork = "The events that are DEAD and chosen now are the set of a job, which is kept in the database and carried out in\n" +
+	"outbox order, by the relays and by this command while it follows the job. An interrupt leaves the job to the\n" +
+	"relays. `postrider dead jobs` shows, pauses, continues and cancels jobs."
 
 func (c *command) deadList() *cobra.Command {
 	var limit int
@@ -51,6 +60,10 @@ func (c *command) printDead(groups []operator.DeadGroup) error {
 	if c.json {
 		return c.printJSON(map[string]any{"groups": append([]operator.DeadGroup{}, groups...)})
 	}
+	return c.printGroups(groups)
+}
+
+func (c *command) printGroups(groups []operator.DeadGroup) error {
 	t := newTable(c.stdout, "EVENTS", "AGGREGATE TYPE", "EVENT TYPE", "OLDEST", "ONE OF THEM", "ERROR")
 	for _, g := range groups {
 		t.row(strconv.FormatInt(g.Count, 10), g.AggregateType, g.EventType, human.UTC(g.Oldest), g.Sample, g.Error)

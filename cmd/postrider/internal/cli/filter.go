@@ -79,9 +79,10 @@ func (f *filterFlags) target(ids []string) (operator.Filter, error) {
 // actionFlags say who acts and why.
 type actionFlags struct{ who, reason string }
 
-func (a *actionFlags) add(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&a.who, "who", "", "`name` of who does this, kept with the event (default the user of the operating system)")
-	cmd.Flags().StringVar(&a.reason, "reason", "", "`text` that says why, kept with the event")
+// add adds the flags. what is that with which they are kept.
+func (a *actionFlags) add(cmd *cobra.Command, what string) {
+	cmd.Flags().StringVar(&a.who, "who", "", "`name` of who does this, kept with the "+what+" (default the user of the operating system)")
+	cmd.Flags().StringVar(&a.reason, "reason", "", "`text` that says why, kept with the "+what)
 }
 
 func (a *actionFlags) action() operator.Action {

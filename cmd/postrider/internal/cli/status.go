@@ -28,13 +28,23 @@ func (c *command) status() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if c.json {
-					return c.printJSON(withLists(status))
+				jobs, err := o.UnfinishedJobs(ctx)
+				if err != nil {
+					return err
 				}
-				return c.printStatus(status, cfg.Relay)
+				if c.json {
+					return c.printJSON(statusJSON{withLists(status), append([]operator.Job{}, jobs...)})
+				}
+				return c.printStatus(status, jobs, cfg.Relay)
 			})
 		},
 	})
+}
+
+// statusJSON is the status with the jobs that have not ended.
+type statusJSON struct {
+	operator.Status
+	Jobs []operator.Job `json:"jobs"`
 }
 
 // withLists makes lists without elements show as [].
@@ -57,7 +67,7 @@ func countText(state postrider.State, n int64, estimated bool) string {
 	return text
 }
 
-func (c *command) printStatus(s operator.Status, r config.Relay) error {
+func (c *command) printStatus(s operator.Status, jobs []operator.Job, r config.Relay) error {
 	t := newTable(c.stdout)
 	for _, state := range postrider.States() {
 		if n := s.States[state]; n > 0 || state != postrider.StateProcessing {
@@ -67,6 +77,9 @@ func (c *command) printStatus(s operator.Status, r config.Relay) error {
 	t.row("oldest unpublished", human.Seconds(s.OldestPendingSeconds))
 	if r.Claim == config.ClaimShard {
 		t.row("shards", fmt.Sprintf("%d: %d owned, %d free, %d expired", s.Shards.Total, s.Shards.Owned, s.Shards.Free, s.Shards.Expired))
+	}
+	for _, j := range jobs {
+		t.row("job "+j.ID, human.Job(j))
 	}
 	if err := t.flush(); err != nil {
 		return err

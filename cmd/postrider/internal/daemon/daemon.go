@@ -132,6 +132,7 @@ func (d *daemon) serve(ctx context.Context) error {
 		Hint:    d.relay.Hint,
 		Metrics: d.metrics.Handler(),
 		Store:   d.outbox.Store,
+		Jobs:    d.outbox.UnfinishedJobs,
 		Logger:  d.Logger,
 	}), d.Logger)
 }

@@ -4,6 +4,7 @@ package human
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/postrider/postrider/operator"
@@ -32,4 +33,34 @@ func Oldest(groups []operator.KeyGroup, n int) []operator.KeyGroup {
 		return cmp.Compare(b.OldestPendingSeconds, a.OldestPendingSeconds)
 	})
 	return sorted[:min(n, len(sorted))]
+}
+
+// Events counts events.
+func Events(n int) string {
+	if n == 1 {
+		return "1 event"
+	}
+	return strconv.Itoa(n) + " events"
+}
+
+// Progress tells how far a job is in its set.
+func Progress(j operator.Job) string {
+	return strconv.Itoa(j.Looked) + " of " + Events(j.Total)
+}
+
+// Rate writes the rate of a job, and no bound as nothing.
+func Rate(perSecond int) string {
+	if perSecond == 0 {
+		return ""
+	}
+	return strconv.Itoa(perSecond) + "/s"
+}
+
+// Job tells in a few words what a job does and how far it is.
+func Job(j operator.Job) string {
+	text := string(j.Kind) + " " + string(j.State) + ", " + Progress(j)
+	if j.Rate > 0 {
+		text += " at " + Rate(j.Rate)
+	}
+	return text
 }
