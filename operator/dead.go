@@ -10,11 +10,11 @@ import (
 
 // Group adds up groups of one cause, largest first.
 func Group(letters []DeadGroup) []DeadGroup {
-	type key struct{ aggregateType, eventType, cause string }
+	type key struct{ sink, aggregateType, eventType, cause string }
 	index := map[key]int{}
 	var groups []DeadGroup
 	for _, letter := range letters {
-		k := key{letter.AggregateType, letter.EventType, letter.Error}
+		k := key{letter.Sink, letter.AggregateType, letter.EventType, letter.Error}
 		i, known := index[k]
 		if !known {
 			index[k] = len(groups)

@@ -27,8 +27,9 @@ func TestGroupAddsUpAndKeepsTheOldest(t *testing.T) {
 	groups := operator.Group([]operator.DeadGroup{
 		{EventType: "a", Error: "x", Count: 1, Oldest: late}, {EventType: "b", Error: "x", Count: 1, Oldest: late},
 		{EventType: "b", Error: "x", Count: 1, Oldest: early}, {EventType: "b", Error: "y", Count: 1, Oldest: late},
+		{EventType: "a", Error: "x", Sink: "s", Count: 1, Oldest: late},
 	})
-	if len(groups) != 3 || groups[0].EventType != "b" || groups[0].Count != 2 || !groups[0].Oldest.Equal(early) {
+	if len(groups) != 4 || groups[0].EventType != "b" || groups[0].Count != 2 || !groups[0].Oldest.Equal(early) {
 		t.Errorf("got %+v", groups)
 	}
 }

@@ -52,6 +52,7 @@ type Filter struct {
 	AggregateType string
 	AggregateID   string
 	EventType     string
+	Sink          string // at which the event became DEAD the last time
 	ErrorContains string
 	Limit         int    // at most this many events; 0 means no limit for writes and 100 for lists
 	After         string // outbox id: only events behind it
@@ -96,6 +97,7 @@ type Attempt struct {
 
 // DeadGroup is a set of dead letters with one cause.
 type DeadGroup struct {
+	Sink          string    `json:"sink"` // at which they became DEAD; empty when no sink was asked, as without a route, or when it is not known
 	AggregateType string    `json:"aggregate_type"`
 	EventType     string    `json:"event_type"`
 	Error         string    `json:"error"` // the error with its variable parts (numbers, ids) replaced

@@ -113,6 +113,7 @@ func (e *engine) run(ctx context.Context, endWork context.CancelFunc) error {
 	intake.run(loopRead, e.readEvents)
 	intake.run(loopClean, e.cleanEvents)
 	intake.run(loopMeasure, e.measureBacklog)
+	intake.run(loopJobs, e.stepJobs)
 	for _, d := range e.sinks {
 		for range d.Concurrency {
 			intake.run("publish "+d.Name, func(ctx context.Context) { e.publishEvents(ctx, d) })

@@ -13,6 +13,7 @@ const (
 	loopSettle  = "settle"
 	loopClean   = "clean"
 	loopMeasure = "backlog"
+	loopJobs    = "jobs"
 )
 
 // stuckAfter is how long events may be in flight without anything being settled before readiness turns red.
@@ -98,7 +99,7 @@ func (h *health) reasons(now time.Time, inFlight int) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var reasons []string
-	for _, loop := range []string{loopLease, loopRead, loopSettle, loopClean, loopMeasure} {
+	for _, loop := range []string{loopLease, loopRead, loopSettle, loopClean, loopMeasure, loopJobs} {
 		if f, ok := h.failing[loop]; ok {
 			reasons = append(reasons, fmt.Sprintf("%s fails since %v: %v", loop, now.Sub(f.since).Round(time.Second), f.err))
 		}

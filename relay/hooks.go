@@ -26,7 +26,7 @@ type Hooks struct {
 	Measured func(Backlog)
 	// Cleaned is called after each chunk that deleted something.
 	Cleaned func(deleted int)
-	// Failed is called when one of the relay's loops meets an error: lease, read, settle, clean, backlog.
+	// Failed is called when one of the relay's loops meets an error: lease, read, settle, clean, backlog, jobs.
 	Failed func(loop string, err error)
 }
 

@@ -139,7 +139,7 @@ func (e *engine) decide(d *destination, f *flying, o Outcome) Settlement {
 		e.cfg.Hooks.delivered(d.Name, f.event.Age+time.Since(f.readAt))
 		return s
 	}
-	s.Error = o.Err.Error()
+	s.Error, s.Sink = o.Err.Error(), d.Name
 	log := e.log.With("sink", d.Name, "event_id", f.event.EventID, "id", f.event.ID, "key", f.event.Key(), "error", s.Error)
 	if change.State == postrider.StateDead {
 		log.Error("event is DEAD", "attempts", change.RetryCount, "cause", string(change.Cause))

@@ -59,6 +59,13 @@ type Tidier interface {
 	Tidy(ctx context.Context) error
 }
 
+// JobStepper is a Store that keeps jobs over many events, such as a redrive of all dead letters of one cause.
+type JobStepper interface {
+	// StepJobs carries out a part of each job that is due and returns how long to wait until one is due again: a negative
+	// time when there is none. All relays call it, again and again: those that find nothing to do must cost next to nothing.
+	StepJobs(ctx context.Context) (next time.Duration, err error)
+}
+
 // Member identifies one relay process among those that share the work under one relay name.
 type Member struct {
 	Name     string        // relay name: members of one name share the shards
@@ -184,6 +191,7 @@ type Settlement struct {
 	RetryAfter  time.Duration // StatePending: due this long after the database's now
 	Held        bool          // StatePending: nothing was tried, the event waits for another one; not kept as an attempt
 	Error       string        // StatePending and StateDead: what went wrong; the store cuts and cleans it to fit
+	Sink        string        // StatePending and StateDead: the name of the sink at which it did; empty when none was asked
 }
 
 // CleanRequest asks for one chunk of cleaning.
