@@ -152,7 +152,7 @@ func TestStatusPage(t *testing.T) {
 			Sinks:                []relay.SinkState{{Name: "main", Type: "kafka", Circuit: relay.CircuitOpen, LastError: "connection refused"}},
 			KeyGroups:            []operator.KeyGroup{{Shard: 7, OldestKey: "order-17", OldestEventID: "EVENTID", LastError: "no leader"}},
 		},
-		dead: []operator.DeadGroup{{AggregateType: "order", EventType: "OrderPaid", Error: "too large: <n> bytes", Count: 5, Sample: "SAMPLEID"}},
+		dead: []operator.DeadGroup{{Sink: "SINKNAME", AggregateType: "order", EventType: "OrderPaid", Error: "too large: <n> bytes", Count: 5, Sample: "SAMPLEID"}},
 	}
 	c.Jobs = func(context.Context) ([]operator.Job, error) {
 		return []operator.Job{{ID: "17", Kind: operator.JobRedrive, State: operator.JobPaused, Total: 9, Looked: 4, Rate: 2, Who: "bob", Reason: "room"}}, nil
@@ -164,7 +164,7 @@ func TestStatusPage(t *testing.T) {
 	for _, want := range []string{
 		"not ready", "sink main is unavailable since noon", "1234", "(estimate)", "1m15s", "RELAYID", "node-1", "500ms ago",
 		"60 owned, 1 free, 3 expired", "kafka", "connection refused", "order-17", "EVENTID", "no leader",
-		"OrderPaid", "too large: &lt;n&gt; bytes", "SAMPLEID", "v1.2.3",
+		"OrderPaid", "too large: &lt;n&gt; bytes", "SAMPLEID", "SINKNAME", "v1.2.3",
 		"Job 17: redrive PAUSED, 4 of 9 events at 2/s. bob: room",
 	} {
 		if !strings.Contains(w.Body.String(), want) {
@@ -182,7 +182,7 @@ func TestStatusPageEscapesAndRunsNothing(t *testing.T) {
 			Sinks:     []relay.SinkState{{LastError: script}},
 			KeyGroups: []operator.KeyGroup{{OldestKey: script, LastError: script}},
 		},
-		dead: []operator.DeadGroup{{AggregateType: script, EventType: script, Error: script}},
+		dead: []operator.DeadGroup{{Sink: script, AggregateType: script, EventType: script, Error: script}},
 	}
 	c.Jobs = func(context.Context) ([]operator.Job, error) {
 		return []operator.Job{{Who: script, Reason: script}}, nil

@@ -35,6 +35,7 @@ type deadJobFlags struct {
 
 func (f *deadJobFlags) add(cmd *cobra.Command) {
 	f.chosen.selects(cmd)
+	f.chosen.selectsSinks(cmd)
 	f.chosen.asksForAll(cmd)
 	f.acting.add(cmd, "events")
 	flags := cmd.Flags()
@@ -73,8 +74,8 @@ func (c *command) makesJob(work deadWork, cmd *cobra.Command) *cobra.Command {
 				return c.preview(cmd.Context(), o.Store, work, n.Filter)
 			case keepsJobs:
 				return c.carryOut(cmd.Context(), jobs, work, n, flags.detach)
-			case flags.detach || flags.rate > 0:
-				return usageError{errors.New("this database keeps no jobs yet: leave out --rate and --detach, then the events are changed at once")}
+			case flags.detach || n.Rate > 0 || n.Filter.Sink != "":
+				return usageError{errors.New("this database keeps no jobs yet: leave out --rate, --detach and --sink, then the events are changed at once")}
 			}
 			return c.changeNow(cmd.Context(), o.Store, work.directly, work.done, n.Filter, n.Action)
 		})

@@ -15,9 +15,9 @@ import (
 
 // filterFlags choose events.
 type filterFlags struct {
-	state, aggregateType, key, eventType, errorText, after string
-	limit                                                  int
-	all                                                    bool
+	state, sink, aggregateType, key, eventType, errorText, after string
+	limit                                                        int
+	all                                                          bool
 }
 
 // selects adds the flags that choose events.
@@ -34,6 +34,11 @@ func (f *filterFlags) selects(cmd *cobra.Command) {
 // selectsStates adds --state.
 func (f *filterFlags) selectsStates(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.state, "state", "", "only events in this `state`: "+strings.ToLower(stateWords(", ")))
+}
+
+// selectsSinks adds --sink.
+func (f *filterFlags) selectsSinks(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.sink, "sink", "", "only events that became DEAD at this `sink`")
 }
 
 // asksForAll adds --all, without which nothing is changed unless events are chosen.
@@ -59,14 +64,14 @@ func (f *filterFlags) filter(ids []string) (operator.Filter, error) {
 		return operator.Filter{}, usageError{fmt.Errorf("--limit %d is below 0", f.limit)}
 	}
 	return operator.Filter{
-		IDs: ids, State: state, AggregateType: f.aggregateType, AggregateID: f.key, EventType: f.eventType,
+		IDs: ids, State: state, Sink: f.sink, AggregateType: f.aggregateType, AggregateID: f.key, EventType: f.eventType,
 		ErrorContains: f.errorText, Limit: f.limit, After: f.after,
 	}, nil
 }
 
 // target returns what is to be changed. It refuses to take everything without being told to.
 func (f *filterFlags) target(ids []string) (operator.Filter, error) {
-	chosen := len(ids) > 0 || f.state+f.aggregateType+f.key+f.eventType+f.errorText+f.after != ""
+	chosen := len(ids) > 0 || f.state+f.sink+f.aggregateType+f.key+f.eventType+f.errorText+f.after != ""
 	switch {
 	case !chosen && !f.all:
 		return operator.Filter{}, usageError{errors.New("no events are chosen: name ids, use a filter such as --event-type, or say --all")}

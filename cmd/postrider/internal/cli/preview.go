@@ -3,6 +3,8 @@ package cli
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/cmd/postrider/internal/human"
@@ -32,6 +34,10 @@ func (c *command) preview(ctx context.Context, store operator.Store, work deadWo
 
 // deadLetters returns each dead letter that the filter selects as a group of one.
 func deadLetters(ctx context.Context, store operator.Store, f operator.Filter) (letters []operator.DeadGroup, err error) {
+	sinks, err := deadSinks(ctx, store)
+	if err != nil {
+		return nil, err
+	}
 	f.State = postrider.StateDead
 	for most := f.Limit; most == 0 || len(letters) < most; {
 		f.Limit = previewPage
@@ -42,13 +48,47 @@ func deadLetters(ctx context.Context, store operator.Store, f operator.Filter) (
 		if err != nil || len(rows) == 0 {
 			return letters, err
 		}
+		at, err := sinksOf(ctx, store, rows, sinks)
+		if err != nil {
+			return nil, err
+		}
 		for _, r := range rows {
 			letters = append(letters, operator.DeadGroup{
-				AggregateType: r.AggregateType, EventType: r.EventType, Error: operator.Fingerprint(r.LastError), Count: 1,
-				Oldest: r.CreatedAt, Sample: r.EventID,
+				Sink: at[r.ID], AggregateType: r.AggregateType, EventType: r.EventType, Error: operator.Fingerprint(r.LastError),
+				Count: 1, Oldest: r.CreatedAt, Sample: r.EventID,
 			})
 		}
 		f.After = rows[len(rows)-1].ID
 	}
 	return letters, nil
+}
+
+// deadSinks lists the sinks at which events became DEAD.
+func deadSinks(ctx context.Context, store operator.Store) (sinks []string, err error) {
+	groups, err := store.DeadGroups(ctx, math.MaxInt32)
+	for _, g := range groups {
+		if g.Sink != "" && !slices.Contains(sinks, g.Sink) {
+			sinks = append(sinks, g.Sink)
+		}
+	}
+	return sinks, err
+}
+
+// sinksOf finds out at which of the sinks each row became DEAD. A row does not tell.
+func sinksOf(ctx context.Context, store operator.Store, rows []operator.Row, sinks []string) (map[string]string, error) {
+	ids := make([]string, len(rows))
+	for i, r := range rows {
+		ids[i] = r.ID
+	}
+	at := make(map[string]string, len(rows))
+	for _, sink := range sinks {
+		found, err := store.Events(ctx, operator.Filter{IDs: ids, Sink: sink, Limit: len(ids)})
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range found {
+			at[r.ID] = sink
+		}
+	}
+	return at, nil
 }
