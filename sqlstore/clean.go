@@ -9,7 +9,7 @@ import (
 
 // Clean implements relay.Store. It walks the table in the order of the primary key. Beside published events it
 // deletes discarded ones, once the decision to discard them is older than the retention, and with each event its
-// attempts. At the end of a walk over a mapped table it does what Tidy does.
+// attempts. At the end of a walk it does what Tidy does.
 func (s *Store) Clean(ctx context.Context, req relay.CleanRequest) (relay.CleanResult, error) {
 	const op = "clean"
 	ids, err := s.ids(ctx, op)
@@ -31,7 +31,7 @@ func (s *Store) Clean(ctx context.Context, req relay.CleanRequest) (relay.CleanR
 		return relay.CleanResult{}, s.cleanDenied(err)
 	}
 	result := relay.CleanResult{Deleted: len(deleted), Last: c.last, Done: c.rows < req.Limit || !c.old}
-	if result.Done && s.mapping != nil {
+	if result.Done {
 		return result, s.Tidy(ctx)
 	}
 	return result, nil

@@ -24,6 +24,10 @@ func (s *Store) where(ids ids, f operator.Filter, first int) (condition string, 
 	equals("aggregate_type", f.AggregateType)
 	equals("aggregate_id", f.AggregateID)
 	equals("event_type", f.EventType)
+	if f.Sink != "" {
+		args = append(args, f.Sink)
+		terms = append(terms, s.lastSink(ids)+" = "+s.dialect.parameter(first+len(args)-1))
+	}
 	if f.ErrorContains != "" {
 		args = append(args, "%"+likeLiteral(strings.ToLower(f.ErrorContains))+"%")
 		terms = append(terms, fmt.Sprintf("lower(e.last_error) LIKE %s ESCAPE '!'", s.dialect.parameter(first+len(args)-1)))
@@ -40,6 +44,36 @@ func (s *Store) where(ids ids, f operator.Filter, first int) (condition string, 
 		return strings.Join(append(terms, s.theirs.Load().terms.where(ids, f)...), " AND "), args, nil
 	}
 	return strings.Join(append(terms, s.whereOurs(f)...), " AND "), args, nil
+}
+
+// lastSink is the sink at which an event e became DEAD the last time.
+func (s *Store) lastSink(ids ids) string {
+	id := "e.id"
+	if ids.mapped {
+		id = "e.ref"
+	}
+	return "(SELECT a.sink FROM " + s.dialect.quoteName(s.names.sideSchema, s.names.side+"_attempts") + " a WHERE a.event = " + id + " AND a.outcome = 'dead' ORDER BY a.id DESC LIMIT 1)"
+}
+
+// amongDead is a condition that leads to the events that are DEAD, where a statement does not do that by itself: whether one
+// is DEAD, it proves.
+func (s *Store) amongDead() string {
+	if s.mapping == nil {
+		return "true"
+	}
+	return s.theirs.Load().terms.has(postrider.StateDead)
+}
+
+// among is the condition that an event e has one of the outbox ids, which came from the database.
+func (s *Store) among(ids []string) string {
+	list := ids
+	if s.mapping != nil {
+		list = nil
+		for _, id := range ids {
+			list = append(list, s.theirs.Load().terms.id(id))
+		}
+	}
+	return "e.id IN (" + strings.Join(list, ", ") + ")"
 }
 
 // whereOurs are the parts of a filter that a mapped table tells in other words.

@@ -9,15 +9,15 @@ import (
 // tidyChunk bounds how many events with side rows one Tidy looks at.
 const tidyChunk = 1000
 
-// Tidy deletes the side rows of a mapped table whose events are gone, because the application deleted them, or for which they
-// no longer hold. Each call looks at up to 1000 events that have side rows, from where the last call of this Store ended, and
+// Tidy deletes the sets of jobs that have ended, and jobs that ended longer ago than operator.JobRetention. Beside a mapped
+// table it deletes the side rows whose events are gone, because the application deleted them, or for which they no longer
+// hold. Each call looks at up to 1000 events that have side rows, from where the last call of this Store ended, and
 // starts again behind the last one; what others have locked is left for the next walk. Clean calls it at the end of a walk,
-// so only those who keep published events for ever call it themselves, now and then. It does nothing where the table is
-// ours.
+// so only those who keep published events for ever call it themselves, now and then.
 func (s *Store) Tidy(ctx context.Context) error {
 	const op = "tidy"
-	if s.mapping == nil {
-		return nil
+	if err := s.tidyJobs(ctx, op); err != nil || s.mapping == nil {
+		return err
 	}
 	t, err := s.theirTable(ctx, op)
 	if err != nil {

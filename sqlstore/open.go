@@ -7,12 +7,15 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"github.com/postrider/postrider/operator"
 	"github.com/postrider/postrider/relay"
 )
 
 var (
-	_ relay.Store  = (*Store)(nil)
-	_ relay.Tidier = (*Store)(nil)
+	_ relay.Store       = (*Store)(nil)
+	_ relay.Tidier      = (*Store)(nil)
+	_ relay.JobStepper  = (*Store)(nil)
+	_ operator.JobStore = (*Store)(nil)
 )
 
 // Payload says how the payload column keeps its bytes.

@@ -2,7 +2,6 @@ package sqlstore
 
 import (
 	"context"
-	"errors"
 
 	"github.com/postrider/postrider/internal/text"
 	"github.com/postrider/postrider/operator"
@@ -35,7 +34,7 @@ func (s *Store) Redrive(ctx context.Context, f operator.Filter, a operator.Actio
 func (s *Store) Discard(ctx context.Context, f operator.Filter, a operator.Action) (int, error) {
 	const op = "discard"
 	if a.Reason == "" {
-		return 0, s.fail(op, errors.New("discarding needs a reason"))
+		return 0, s.fail(op, errNoReason)
 	}
 	return s.act(ctx, op, "discard", "discarded", f, a)
 }
@@ -51,6 +50,9 @@ func (s *Store) act(ctx context.Context, op, name, outcome string, f operator.Fi
 	condition, args, err := s.where(ids, f, ownParameters+1)
 	if err != nil {
 		return 0, s.fail(op, err)
+	}
+	if name != "retry_now" {
+		condition = s.amongDead() + " AND " + condition
 	}
 	after, err := ids.after(f.After)
 	if err != nil {

@@ -24,7 +24,7 @@ func (s *Store) DeadGroups(ctx context.Context, limit int) ([]operator.DeadGroup
 // scanLetter reads a dead letter as a group of one.
 func scanLetter(rows *sql.Rows) (operator.DeadGroup, error) {
 	g := operator.DeadGroup{Count: 1}
-	err := rows.Scan(&g.AggregateType, &g.EventType, &g.Error, &g.Sample, (*moment)(&g.Oldest))
+	err := rows.Scan(&g.Sink, &g.AggregateType, &g.EventType, &g.Error, &g.Sample, (*moment)(&g.Oldest))
 	g.Error = operator.Fingerprint(g.Error)
 	return g, err
 }

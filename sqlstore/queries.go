@@ -35,6 +35,8 @@ func (s *Store) tokens() map[string]string {
 		"relays":        s.dialect.quoteName(n.sideSchema, n.side+"_relays"),
 		"attempts":      s.dialect.quoteName(n.sideSchema, n.side+"_attempts"),
 		"versions":      s.dialect.quoteName(n.sideSchema, n.side+"_versions"),
+		"jobs":          s.dialect.quoteName(n.sideSchema, n.side+"_jobs"),
+		"job_events":    s.dialect.quoteName(n.sideSchema, n.side+"_job_events"),
 		"schema":        s.dialect.quoteName(n.sideSchema, n.side+"_schema"),
 		"shard_count":   strconv.Itoa(s.config.Shards),
 		"payload":       string(s.config.Payload),
@@ -55,6 +57,7 @@ func (s *Store) tokens() map[string]string {
 	}
 	maps.Copy(t, s.dialect.words)
 	t["index_attempts_event"] = s.dialect.quoteName(n.side + "_attempts_event")
+	t["index_jobs_state"] = s.dialect.quoteName(n.side + "_jobs_state")
 	if s.mapping == nil {
 		t["events"] = s.dialect.quoteName(n.schema, n.table)
 		return t
@@ -225,6 +228,15 @@ func (s *Store) runIn(ctx context.Context, op string, tx *sql.Tx, name string, r
 		return err
 	}
 	return s.runAll(ctx, tx, q, read, args)
+}
+
+// runFilteredIn is runIn for a query that leaves open which events it is about.
+func (s *Store) runFilteredIn(ctx context.Context, op string, tx *sql.Tx, name, condition string, read func(*sql.Rows) error, args ...any) error {
+	open, err := s.query(ctx, op, name)
+	if err != nil {
+		return err
+	}
+	return s.runAll(ctx, tx, open.with("{filter}", condition), read, args)
 }
 
 func (s *Store) runAll(ctx context.Context, tx *sql.Tx, q query, read func(*sql.Rows) error, args []any) error {

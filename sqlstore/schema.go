@@ -8,10 +8,10 @@ import (
 )
 
 // version is the newest of the migrations, and the one that this code works with.
-const version = 2
+const version = 3
 
 // mappedVersion is the newest of the migrations of the side tables of a mapped table.
-const mappedVersion = 1
+const mappedVersion = 2
 
 func (s *Store) version() int {
 	if s.mapping != nil {

@@ -21,6 +21,7 @@ type settlement struct {
 	RetryCount  int             `json:"retry_count"`
 	RetryAfter  float64         `json:"retry_after"`
 	Error       string          `json:"error,omitempty"`
+	Sink        string          `json:"sink,omitempty"`
 	Held        bool            `json:"held,omitempty"`
 }
 
@@ -84,7 +85,7 @@ func newSettlement(ids ids, one relay.Settlement) (settlement, error) {
 		row.PublishedTo = text.Clean(one.PublishedTo)
 	case postrider.StatePending, postrider.StateDead:
 		row.RetryCount = one.RetryCount
-		row.Error = text.Clean(one.Error)
+		row.Error, row.Sink = text.Clean(one.Error), text.Clean(one.Sink)
 		if row.Error == "" {
 			row.Error = "no reason was given" // a failed event is known by its error
 		}

@@ -15,7 +15,8 @@ import (
 type fixture struct {
 	*testing.T
 	Harness
-	ctx context.Context
+	ctx          context.Context
+	killerLeases []relay.Lease // of the member that kills events; see killFor
 }
 
 // must ends the test on an error.

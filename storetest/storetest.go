@@ -20,6 +20,7 @@ import (
 type Harness struct {
 	Store    relay.Store
 	Operator operator.Store
+	Jobs     operator.JobStore // only RunJobs asks for it
 
 	// Shards is the number of shards that the outbox was set up with, at least 2 and at most 16.
 	Shards int
@@ -127,6 +128,12 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 func RunClaims(t *testing.T, open func(t *testing.T) Harness) {
 	runGroup(t, claimTests, open)
 	runGroup(t, claimEndTests, open)
+}
+
+// RunJobs runs the suite of stored jobs, like Run.
+func RunJobs(t *testing.T, open func(t *testing.T) Harness) {
+	runGroup(t, jobTests, open)
+	runGroup(t, jobStepTests, open)
 }
 
 func runGroup(t *testing.T, group map[string]func(*fixture), open func(t *testing.T) Harness) {

@@ -68,7 +68,7 @@ func (m mapped) harness(t *testing.T) storetest.Harness {
 	d := m.database
 	d.insert = m.insertTheirs
 	return storetest.Harness{
-		Store: s, Claims: func() relay.Store { return s.RowClaims() }, Operator: s, Shards: shards, Init: s.Init, Lacks: m.lacks,
+		Store: s, Claims: func() relay.Store { return s.RowClaims() }, Operator: s, Jobs: s, Shards: shards, Init: s.Init, Lacks: m.lacks,
 		Begin: func(t *testing.T) storetest.Tx { return begin(t, d) },
 	}
 }

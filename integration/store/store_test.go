@@ -142,6 +142,7 @@ func newHarness(t testing.TB, d database) storetest.Harness {
 		Store:         s,
 		Claims:        func() relay.Store { return s.RowClaims() },
 		Operator:      s,
+		Jobs:          s,
 		Shards:        shards,
 		Init:          s.Init,
 		Begin:         func(t *testing.T) storetest.Tx { return begin(t, d) },

@@ -27,9 +27,10 @@ FROM (
 ORDER BY gone.aggregate_type, gone.aggregate_id
 ON DUPLICATE KEY UPDATE {versions}.version = greatest({versions}.version, gone.version), left_at = utc_timestamp(6);
 
-INSERT INTO {attempts} (event, outcome, error, actor)
-SELECT id, CASE state WHEN 'DEAD' THEN 'dead' ELSE 'retry' END, error, :2
-FROM JSON_TABLE(:1, '$[*]' COLUMNS (id bigint PATH '$.id', state varchar(10) CHARACTER SET utf8mb4 PATH '$.state', error text CHARACTER SET utf8mb4 PATH '$.error')) settled
+INSERT INTO {attempts} (event, outcome, error, actor, sink)
+SELECT id, CASE state WHEN 'DEAD' THEN 'dead' ELSE 'retry' END, error, :2, sink
+FROM JSON_TABLE(:1, '$[*]' COLUMNS (id bigint PATH '$.id', state varchar(10) CHARACTER SET utf8mb4 PATH '$.state', error text CHARACTER SET utf8mb4 PATH '$.error',
+  sink text CHARACTER SET utf8mb4 PATH '$.sink')) settled
 WHERE id IN ({picked});
 
 SELECT id FROM JSON_TABLE('[{picked}]', '$[*]' COLUMNS (id bigint PATH '$')) picked WHERE id IS NOT NULL;

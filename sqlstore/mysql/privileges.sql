@@ -20,6 +20,13 @@ WITH needed AS (
     ["{side}_attempts", "SELECT"],
     ["{side}_attempts", "INSERT"],
     ["{side}_attempts", "DELETE"],
+    ["{side}_jobs", "SELECT"],
+    ["{side}_jobs", "INSERT"],
+    ["{side}_jobs", "UPDATE"],
+    ["{side}_jobs", "DELETE"],
+    ["{side}_job_events", "SELECT"],
+    ["{side}_job_events", "INSERT"],
+    ["{side}_job_events", "DELETE"],
     ["{side}_schema", "SELECT"]
   ]', '$[*]' COLUMNS (tbl varchar(64) CHARACTER SET utf8mb4 PATH '$[0]', privilege varchar(64) CHARACTER SET utf8mb4 PATH '$[1]')) list
 ), account AS (

@@ -32,10 +32,10 @@ FROM (
 ORDER BY gone.aggregate_type, gone.aggregate_id
 ON DUPLICATE KEY UPDATE {versions}.version = greatest({versions}.version, gone.version), left_at = utc_timestamp(6);
 
-INSERT INTO {attempts} (event, outcome, error, actor)
-SELECT id, CASE state WHEN 'DEAD' THEN 'dead' ELSE 'retry' END, error, :2
+INSERT INTO {attempts} (event, outcome, error, actor, sink)
+SELECT id, CASE state WHEN 'DEAD' THEN 'dead' ELSE 'retry' END, error, :2, sink
 FROM JSON_TABLE(:3, '$[*]' COLUMNS (id bigint PATH '$.id', state varchar(10) CHARACTER SET utf8mb4 PATH '$.state', error text CHARACTER SET utf8mb4 PATH '$.error',
-  held boolean PATH '$.held')) settled
+  sink text CHARACTER SET utf8mb4 PATH '$.sink', held boolean PATH '$.held')) settled
 WHERE id IN ({picked}) AND held IS NOT TRUE;
 
 SELECT id FROM JSON_TABLE('[{picked}]', '$[*]' COLUMNS (id bigint PATH '$')) picked WHERE id IS NOT NULL;

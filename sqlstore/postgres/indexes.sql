@@ -1,4 +1,4 @@
 -- Returns the names of the indexes of the tables that can be used.
 SELECT c.relname
 FROM pg_index i JOIN pg_class c ON c.oid = i.indexrelid
-WHERE i.indrelid IN (to_regclass('{events}'), to_regclass('{attempts}')) AND i.indisvalid;
+WHERE i.indrelid IN (to_regclass('{events}'), to_regclass('{attempts}'), to_regclass('{jobs}')) AND i.indisvalid;

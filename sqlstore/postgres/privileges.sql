@@ -7,6 +7,8 @@ WITH needed(tbl, privilege) AS (VALUES
   ('{relays}', 'SELECT'), ('{relays}', 'INSERT'), ('{relays}', 'UPDATE'), ('{relays}', 'DELETE'),
   ('{attempts}', 'SELECT'), ('{attempts}', 'INSERT'), ('{attempts}', 'DELETE'),
   ('{versions}', 'SELECT'), ('{versions}', 'INSERT'), ('{versions}', 'UPDATE'),
+  ('{jobs}', 'SELECT'), ('{jobs}', 'INSERT'), ('{jobs}', 'UPDATE'), ('{jobs}', 'DELETE'),
+  ('{job_events}', 'SELECT'), ('{job_events}', 'INSERT'), ('{job_events}', 'DELETE'),
   ('{schema}', 'SELECT')
 ), named AS (
   SELECT DISTINCT tbl, parse_ident(tbl) AS name FROM needed

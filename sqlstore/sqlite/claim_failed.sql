@@ -8,8 +8,8 @@ GROUP BY e.aggregate_type, e.aggregate_id
 ON CONFLICT (aggregate_type, aggregate_id) DO UPDATE
 SET version = max(version, excluded.version), left_at = excluded.left_at;
 
-INSERT INTO {attempts} (event, outcome, error, actor)
-SELECT e.id, CASE settled.value ->> 'state' WHEN 'DEAD' THEN 'dead' ELSE 'retry' END, settled.value ->> 'error', ?2
+INSERT INTO {attempts} (event, outcome, error, actor, sink)
+SELECT e.id, CASE settled.value ->> 'state' WHEN 'DEAD' THEN 'dead' ELSE 'retry' END, settled.value ->> 'error', ?2, settled.value ->> 'sink'
 FROM json_each(?1) settled
 JOIN {events} e ON e.id = settled.value ->> 'id' AND e.status = 'PROCESSING' AND e.claim_token = settled.value ->> 'token';
 

@@ -44,7 +44,25 @@ WITH expected(tbl, col, type) AS (VALUES
   ('{attempts}', 'at', 'text'),
   ('{attempts}', 'outcome', 'text'),
   ('{attempts}', 'error', 'text'),
-  ('{attempts}', 'actor', 'text')
+  ('{attempts}', 'actor', 'text'),
+  ('{attempts}', 'sink', 'text'),
+  ('{jobs}', 'id', 'integer'),
+  ('{jobs}', 'kind', 'text'),
+  ('{jobs}', 'state', 'text'),
+  ('{jobs}', 'who', 'text'),
+  ('{jobs}', 'reason', 'text'),
+  ('{jobs}', 'filter', 'text'),
+  ('{jobs}', 'rate', 'integer'),
+  ('{jobs}', 'total', 'integer'),
+  ('{jobs}', 'looked', 'integer'),
+  ('{jobs}', 'changed', 'integer'),
+  ('{jobs}', 'created_at', 'text'),
+  ('{jobs}', 'due_at', 'text'),
+  ('{jobs}', 'steered', 'text'),
+  ('{jobs}', 'finished_at', 'text'),
+  ('{job_events}', 'job', 'integer'),
+  ('{job_events}', 'n', 'integer'),
+  ('{job_events}', 'event', 'integer')
 ), compared AS (
   SELECT tbl, col, type,
          coalesce((SELECT lower(replace(c.type, ' GENERATED ALWAYS', ''))

@@ -10,8 +10,8 @@ GROUP BY e.aggregate_type, e.aggregate_id
 ON CONFLICT (aggregate_type, aggregate_id) DO UPDATE
 SET version = max(version, excluded.version), left_at = excluded.left_at;
 
-INSERT INTO {attempts} (event, outcome, error, actor)
-SELECT e.id, CASE settled.value ->> 'state' WHEN 'DEAD' THEN 'dead' ELSE 'retry' END, settled.value ->> 'error', ?2
+INSERT INTO {attempts} (event, outcome, error, actor, sink)
+SELECT e.id, CASE settled.value ->> 'state' WHEN 'DEAD' THEN 'dead' ELSE 'retry' END, settled.value ->> 'error', ?2, settled.value ->> 'sink'
 FROM json_each(?3) settled
 JOIN {shards} l ON l.relay_name = ?1 AND l.owner = ?2
   AND l.shard = settled.value ->> 'shard' AND l.epoch = settled.value ->> 'epoch'

@@ -44,11 +44,12 @@ FROM (
 ORDER BY gone.aggregate_type, gone.aggregate_id
 ON DUPLICATE KEY UPDATE {versions}.version = greatest({versions}.version, gone.version), left_at = utc_timestamp(6);
 
-INSERT INTO {attempts} (event, outcome, error, actor)
-SELECT postrider_id, CASE postrider_state WHEN 'DEAD' THEN 'dead' ELSE 'retry' END, postrider_error, :2
+INSERT INTO {attempts} (event, outcome, error, actor, sink)
+SELECT postrider_id, CASE postrider_state WHEN 'DEAD' THEN 'dead' ELSE 'retry' END, postrider_error, :2, postrider_sink
 FROM JSON_TABLE(:1, '$[*]' COLUMNS (postrider_n FOR ORDINALITY, postrider_id varchar(767) CHARACTER SET utf8mb4 PATH '$.id',
   postrider_state varchar(10) CHARACTER SET utf8mb4 PATH '$.state', postrider_retry_count int PATH '$.retry_count',
-  postrider_retry_after double PATH '$.retry_after', postrider_error text CHARACTER SET utf8mb4 PATH '$.error'
+  postrider_retry_after double PATH '$.retry_after', postrider_error text CHARACTER SET utf8mb4 PATH '$.error',
+  postrider_sink text CHARACTER SET utf8mb4 PATH '$.sink'
 )) postrider_settled
 WHERE postrider_n IN ({picked});
 

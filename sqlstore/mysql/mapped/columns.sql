@@ -33,7 +33,25 @@ FROM JSON_TABLE('[
   ["{side}_attempts", "at", "datetime(6)"],
   ["{side}_attempts", "outcome", "varchar(10)"],
   ["{side}_attempts", "error", "text"],
-  ["{side}_attempts", "actor", "text"]
+  ["{side}_attempts", "actor", "text"],
+  ["{side}_attempts", "sink", "text"],
+  ["{side}_jobs", "id", "bigint"],
+  ["{side}_jobs", "kind", "varchar(10)"],
+  ["{side}_jobs", "state", "varchar(10)"],
+  ["{side}_jobs", "who", "text"],
+  ["{side}_jobs", "reason", "text"],
+  ["{side}_jobs", "filter", "text"],
+  ["{side}_jobs", "rate", "bigint"],
+  ["{side}_jobs", "total", "bigint"],
+  ["{side}_jobs", "looked", "bigint"],
+  ["{side}_jobs", "changed", "bigint"],
+  ["{side}_jobs", "created_at", "datetime(6)"],
+  ["{side}_jobs", "due_at", "datetime(6)"],
+  ["{side}_jobs", "steered", "text"],
+  ["{side}_jobs", "finished_at", "datetime(6)"],
+  ["{side}_job_events", "job", "bigint"],
+  ["{side}_job_events", "n", "bigint"],
+  ["{side}_job_events", "event", "varchar(767)"]
 ]', '$[*]' COLUMNS (tbl varchar(64) CHARACTER SET utf8mb4 PATH '$[0]', col varchar(64) CHARACTER SET utf8mb4 PATH '$[1]', type varchar(64) CHARACTER SET utf8mb4 PATH '$[2]')) list
 ), actual AS (
   SELECT table_name, column_name,
@@ -41,7 +59,7 @@ FROM JSON_TABLE('[
                                 WHEN data_type = 'datetime' THEN concat('(', datetime_precision, ')') ELSE '' END) AS type
   FROM information_schema.columns
   WHERE table_schema = coalesce(nullif('{database}', ''), database())
-    AND table_name IN ('{side}_failures', '{side}_shards', '{side}_relays', '{side}_versions', '{side}_attempts')
+    AND table_name IN ('{side}_failures', '{side}_shards', '{side}_relays', '{side}_versions', '{side}_attempts', '{side}_jobs', '{side}_job_events')
 )
 SELECT expected.tbl, expected.col, expected.type, coalesce(actual.type, '')
 FROM expected

@@ -3,7 +3,7 @@ SELECT postrider_ref
 FROM (
   SELECT e.id AS postrider_id, e.ref AS postrider_ref, e.their_state AS postrider_their_state, e.failed AS postrider_failed
   FROM {events} e
-  WHERE {state_dead} AND (:1 = '' OR e.id > {id_after}) AND {filter}
+  WHERE e.status = 'DEAD' AND (:1 = '' OR e.id > {id_after}) AND {filter}
   ORDER BY e.id
   LIMIT :2
 ) postrider_found

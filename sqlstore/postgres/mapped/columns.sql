@@ -30,7 +30,25 @@ WITH expected(tbl, col, type) AS (VALUES
   ('{attempts}', 'at', 'timestamp with time zone'),
   ('{attempts}', 'outcome', 'text'),
   ('{attempts}', 'error', 'text'),
-  ('{attempts}', 'actor', 'text')
+  ('{attempts}', 'actor', 'text'),
+  ('{attempts}', 'sink', 'text'),
+  ('{jobs}', 'id', 'bigint'),
+  ('{jobs}', 'kind', 'text'),
+  ('{jobs}', 'state', 'text'),
+  ('{jobs}', 'who', 'text'),
+  ('{jobs}', 'reason', 'text'),
+  ('{jobs}', 'filter', 'text'),
+  ('{jobs}', 'rate', 'bigint'),
+  ('{jobs}', 'total', 'bigint'),
+  ('{jobs}', 'looked', 'bigint'),
+  ('{jobs}', 'changed', 'bigint'),
+  ('{jobs}', 'created_at', 'timestamp with time zone'),
+  ('{jobs}', 'due_at', 'timestamp with time zone'),
+  ('{jobs}', 'steered', 'text'),
+  ('{jobs}', 'finished_at', 'timestamp with time zone'),
+  ('{job_events}', 'job', 'bigint'),
+  ('{job_events}', 'n', 'bigint'),
+  ('{job_events}', 'event', 'text')
 )
 SELECT tbl, col, type, coalesce(format_type(a.atttypid, a.atttypmod), '')
 FROM expected

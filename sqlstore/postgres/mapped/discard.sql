@@ -2,7 +2,7 @@
 WITH picked AS (
   SELECT e.id, e.ref, e.their_state, e.event_key, e.retry_count, coalesce(e.last_error, '') AS last_error
   FROM {events} e
-  WHERE {state_dead} AND ($1::text = '' OR e.id > nullif($1::text, '')::{id_type}) AND {filter}
+  WHERE e.status = 'DEAD' AND ($1::text = '' OR e.id > nullif($1::text, '')::{id_type}) AND {filter}
   ORDER BY e.id
   LIMIT $2
 ), changed AS (

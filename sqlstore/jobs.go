@@ -1,0 +1,207 @@
+package sqlstore
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"time"
+
+	"github.com/postrider/postrider/internal/text"
+	"github.com/postrider/postrider/operator"
+)
+
+// forgetChunk is how many events of the set of a job that has ended one statement deletes.
+const forgetChunk = 10_000
+
+// CreateJob implements operator.JobStore.
+func (s *Store) CreateJob(ctx context.Context, n operator.NewJob) (job operator.Job, err error) {
+	const op = "create a job"
+	const ownParameters = 2
+	if err := checkJob(n); err != nil {
+		return job, s.fail(op, err)
+	}
+	ids, err := s.ids(ctx, op)
+	if err != nil {
+		return job, err
+	}
+	f := n.Filter
+	f.State = ""
+	condition, args, err := s.where(ids, f, ownParameters+1)
+	if err != nil {
+		return job, s.fail(op, err)
+	}
+	limit := int64(math.MaxInt64)
+	if f.Limit > 0 {
+		limit = int64(f.Limit)
+	}
+	var found []operator.Job
+	err = s.repeat(ctx, op, func() error {
+		return s.inTx(ctx, func(tx *sql.Tx) error {
+			var made []int64
+			err := s.runIn(ctx, op, tx, "job_new", into(&made, scanValue[int64]),
+				string(n.Kind), text.Clean(n.Action.Who), text.Clean(n.Action.Reason), text.Clean(f.String()), n.Rate)
+			if err != nil {
+				return err
+			}
+			if err := s.runFilteredIn(ctx, op, tx, "job_freeze", condition, nil, append([]any{made[0], limit}, args...)...); err != nil {
+				return err
+			}
+			if err := s.runIn(ctx, op, tx, "job_begin", nil, made[0]); err != nil {
+				return err
+			}
+			found, err = s.jobIn(ctx, op, tx, made[0])
+			return err
+		})
+	})
+	if err != nil {
+		return job, err
+	}
+	return found[0], nil
+}
+
+func checkJob(n operator.NewJob) error {
+	switch {
+	case n.Kind != operator.JobRedrive && n.Kind != operator.JobDiscard:
+		return fmt.Errorf("%q is no kind of a job", n.Kind)
+	case n.Kind == operator.JobDiscard && n.Action.Reason == "":
+		return errNoReason
+	case n.Rate < 0:
+		return fmt.Errorf("the rate is %d events each second; it must be 0 or more", n.Rate)
+	}
+	return nil
+}
+
+// Jobs implements operator.JobStore.
+func (s *Store) Jobs(ctx context.Context, limit int) (jobs []operator.Job, err error) {
+	err = s.runFiltered(ctx, "list jobs", "jobs", "true", into(&jobs, scanJob), limit)
+	return jobs, err
+}
+
+// Job implements operator.JobStore.
+func (s *Store) Job(ctx context.Context, id string) (operator.Job, error) {
+	number, err := s.jobNumber(id)
+	if err != nil {
+		return operator.Job{}, err
+	}
+	var found []operator.Job
+	if err := s.runFiltered(ctx, "show a job", "jobs", jobHas(number), into(&found, scanJob), 1); err != nil {
+		return operator.Job{}, err
+	}
+	if len(found) == 0 {
+		return operator.Job{}, s.noJob(id)
+	}
+	return found[0], nil
+}
+
+// SteerJob implements operator.JobStore.
+func (s *Store) SteerJob(ctx context.Context, id string, to operator.JobState, a operator.Action) (job operator.Job, err error) {
+	const op = "steer a job"
+	verb, ok := steering[to]
+	if !ok {
+		return job, s.fail(op, fmt.Errorf("a job cannot be made %q", to))
+	}
+	number, err := s.jobNumber(id)
+	if err != nil {
+		return job, err
+	}
+	steered := text.Clean(verb + " by " + a.Who)
+	if a.Reason != "" {
+		steered = text.Clean(steered + ": " + a.Reason)
+	}
+	var found []operator.Job
+	steerable := false
+	err = s.repeat(ctx, op, func() error {
+		return s.inTx(ctx, func(tx *sql.Tx) (err error) {
+			if err := s.runIn(ctx, op, tx, "job_lock", nil, number); err != nil {
+				return err
+			}
+			if found, err = s.jobIn(ctx, op, tx, number); err != nil {
+				return err
+			}
+			steerable = len(found) == 1 && found[0].FinishedAt == nil
+			if !steerable || found[0].State == to {
+				return nil
+			}
+			if err := s.runIn(ctx, op, tx, "job_steer", nil, number, string(to), steered); err != nil {
+				return err
+			}
+			found, err = s.jobIn(ctx, op, tx, number)
+			return err
+		})
+	})
+	switch {
+	case err != nil:
+		return job, err
+	case len(found) == 0:
+		return job, s.noJob(id)
+	case !steerable:
+		return job, &operator.JobStateError{ID: id, State: found[0].State, To: to}
+	}
+	return found[0], nil
+}
+
+// steering says what was done to a job that came into a state, for people.
+var steering = map[operator.JobState]string{
+	operator.JobPaused: "paused", operator.JobRunning: "continued", operator.JobCancelled: "cancelled",
+}
+
+// jobIn finds a job within a transaction.
+func (s *Store) jobIn(ctx context.Context, op string, tx *sql.Tx, number int64) (found []operator.Job, err error) {
+	err = s.runFilteredIn(ctx, op, tx, "jobs", jobHas(number), into(&found, scanJob), 1)
+	return found, err
+}
+
+func jobHas(number int64) string { return "j.id = " + strconv.FormatInt(number, 10) }
+
+func (s *Store) jobNumber(id string) (int64, error) {
+	if !isNumber(id) {
+		return 0, s.noJob(id)
+	}
+	return strconv.ParseInt(id, 10, 64)
+}
+
+func (s *Store) noJob(id string) error {
+	return fmt.Errorf("%w: %q of outbox %s", operator.ErrNoJob, id, s.config.Table)
+}
+
+func scanJob(rows *sql.Rows) (j operator.Job, err error) {
+	var finished sql.Null[moment]
+	err = rows.Scan(&j.ID, &j.Kind, &j.State, &j.Who, &j.Reason, &j.Filter, &j.Rate, &j.Total, &j.Looked, &j.Changed,
+		(*moment)(&j.CreatedAt), &j.Steered, &finished)
+	if finished.Valid {
+		at := time.Time(finished.V)
+		j.FinishedAt = &at
+	}
+	return j, err
+}
+
+// tidyJobs deletes the sets of jobs that have ended, chunk by chunk, and then the jobs that ended long ago.
+func (s *Store) tidyJobs(ctx context.Context, op string) error {
+	for {
+		var left []leftover
+		if err := s.run(ctx, op, "job_leftover", into(&left, scanLeftover)); err != nil {
+			return err
+		}
+		if len(left) == 0 {
+			return s.run(ctx, op, "jobs_old", nil, int64(operator.JobRetention.Seconds()))
+		}
+		for n := int64(forgetChunk); n < left[0].events+forgetChunk; n += forgetChunk {
+			if err := s.run(ctx, op, "job_forget", nil, left[0].job, n); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// leftover is a job that has ended and still has a set.
+type leftover struct{ job, events int64 }
+
+func scanLeftover(rows *sql.Rows) (l leftover, err error) {
+	err = rows.Scan(&l.job, &l.events)
+	return l, err
+}
+
+var errNoReason = errors.New("discarding needs a reason")

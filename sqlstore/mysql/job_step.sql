@@ -1,0 +1,5 @@
+-- :1 job, :2 how far it has come, :3 how many events have changed in this step, :4 in how many seconds the next one is due.
+UPDATE {jobs}
+SET looked = :2, changed = changed + :3, due_at = utc_timestamp(6) + INTERVAL round(:4 * 1000000) MICROSECOND,
+    state = CASE WHEN total <= :2 THEN 'DONE' ELSE 'RUNNING' END, finished_at = CASE WHEN total <= :2 THEN utc_timestamp(6) END
+WHERE id = :1;
