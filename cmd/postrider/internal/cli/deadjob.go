@@ -42,7 +42,6 @@ func (f *deadJobFlags) add(cmd *cobra.Command) {
 	flags.IntVar(&f.rate, "rate", 0, "at most this many `events` each second; 0 for no bound")
 	flags.BoolVar(&f.preview, "preview", false, "change nothing: tell how many events of which groups would be taken")
 	flags.BoolVar(&f.detach, "detach", false, "leave the job to the relays instead of following it")
-	cmd.MarkFlagsMutuallyExclusive("preview", "detach")
 }
 
 func (f *deadJobFlags) job(kind operator.JobKind, ids []string) (operator.NewJob, error) {
@@ -50,10 +49,12 @@ func (f *deadJobFlags) job(kind operator.JobKind, ids []string) (operator.NewJob
 	if err != nil {
 		return operator.NewJob{}, err
 	}
-	if f.rate < 0 {
+	switch {
+	case f.rate < 0:
 		return operator.NewJob{}, usageError{fmt.Errorf("--rate %d is below 0", f.rate)}
-	}
-	if kind == operator.JobDiscard && f.acting.reason == "" && !f.preview {
+	case f.preview && f.detach:
+		return operator.NewJob{}, usageError{errors.New("--preview contradicts --detach: a preview makes no job")}
+	case kind == operator.JobDiscard && f.acting.reason == "" && !f.preview:
 		return operator.NewJob{}, errNoReason
 	}
 	return operator.NewJob{Kind: kind, Filter: filter, Action: f.acting.action(), Rate: f.rate}, nil
