@@ -22,6 +22,7 @@ func Group(letters []DeadGroup) []DeadGroup {
 			continue
 		}
 		groups[i].Count++
+		groups[i].Holding += letter.Holding
 		groups[i].Oldest = earlier(groups[i].Oldest, letter.Oldest)
 	}
 	slices.SortStableFunc(groups, func(a, b DeadGroup) int { return cmp.Compare(b.Count, a.Count) })

@@ -25,11 +25,11 @@ func TestFingerprint(t *testing.T) {
 func TestGroupAddsUpAndKeepsTheOldest(t *testing.T) {
 	early, late := time.Unix(1, 0), time.Unix(2, 0)
 	groups := operator.Group([]operator.DeadGroup{
-		{EventType: "a", Error: "x", Count: 1, Oldest: late}, {EventType: "b", Error: "x", Count: 1, Oldest: late},
-		{EventType: "b", Error: "x", Count: 1, Oldest: early}, {EventType: "b", Error: "y", Count: 1, Oldest: late},
+		{EventType: "a", Error: "x", Count: 1, Oldest: late}, {EventType: "b", Error: "x", Count: 1, Holding: 1, Oldest: late},
+		{EventType: "b", Error: "x", Count: 1, Holding: 1, Oldest: early}, {EventType: "b", Error: "y", Count: 1, Oldest: late},
 		{EventType: "a", Error: "x", Sink: "s", Count: 1, Oldest: late},
 	})
-	if len(groups) != 4 || groups[0].EventType != "b" || groups[0].Count != 2 || !groups[0].Oldest.Equal(early) {
+	if len(groups) != 4 || groups[0].EventType != "b" || groups[0].Count != 2 || groups[0].Holding != 2 || groups[1].Holding != 0 || !groups[0].Oldest.Equal(early) {
 		t.Errorf("got %+v", groups)
 	}
 }

@@ -35,7 +35,8 @@ type Store interface {
 	// DEAD ones PENDING with their attempts reset. It returns how many changed.
 	Retry(ctx context.Context, f Filter, a Action) (int, error)
 
-	// Redrive makes DEAD events PENDING with their attempts reset. It returns how many changed.
+	// Redrive makes DEAD events PENDING with their attempts reset. Those that held their keys leave in outbox order, and before
+	// the later events of their keys. It returns how many changed.
 	Redrive(ctx context.Context, f Filter, a Action) (int, error)
 
 	// Discard makes DEAD events DISCARDED. It returns how many changed. Action.Reason must not be empty.
@@ -85,6 +86,7 @@ type Row struct {
 	PublishedTo      string            `json:"published_to"`
 	CreatedAt        time.Time         `json:"created_at"`
 	PublishedAt      *time.Time        `json:"published_at"`
+	Holds            bool              `json:"holds"` // the event is DEAD, and the others of its key wait for an operator
 }
 
 // Attempt is one entry of an event's history: a failed attempt, or something an operator did.
@@ -102,8 +104,9 @@ type DeadGroup struct {
 	EventType     string    `json:"event_type"`
 	Error         string    `json:"error"` // the error with its variable parts (numbers, ids) replaced
 	Count         int64     `json:"count"`
-	Oldest        time.Time `json:"oldest"` // created_at of the oldest
-	Sample        string    `json:"sample"` // event id of one of them
+	Holding       int64     `json:"holding"` // how many of them hold their keys
+	Oldest        time.Time `json:"oldest"`  // created_at of the oldest
+	Sample        string    `json:"sample"`  // event id of one of them
 }
 
 // Status describes an outbox and the relays that serve it.
@@ -111,6 +114,7 @@ type Status struct {
 	States               map[postrider.State]int64 `json:"states"`
 	Estimated            bool                      `json:"estimated"` // States is an estimate
 	OldestPendingSeconds float64                   `json:"oldest_pending_seconds"`
+	HeldKeys             int64                     `json:"held_keys"` // keys that wait because of a DEAD event
 	Shards               Shards                    `json:"shards"`
 	Relays               []Relay                   `json:"relays"`
 	Sinks                []relay.SinkState         `json:"sinks"` // one entry per sink: the worst that a live relay reports

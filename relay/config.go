@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"slices"
 	"time"
 )
 
@@ -32,6 +33,10 @@ type Config struct {
 	PollMax time.Duration // longest wait between reads when none come; default 250ms
 
 	Retry RetryPolicy // default: 1s, 5s, 30s, 2m, then DEAD, with 20 % jitter
+
+	// OnDead says what becomes of the key of an event that is DEAD, for routes that do not say it and events without a
+	// route. Default OnDeadContinue. Row claims know no hold.
+	OnDead OnDead
 
 	// VersionGap is how long a key waits for a missing aggregate version, counted by each relay from when it met the gap.
 	// Then the key goes on without it. 0 means that it waits until the version has left. Row claims know no versions.
@@ -101,6 +106,7 @@ func (c Config) withDefaults() Config {
 		c.Host, _ = os.Hostname() // only shown to people
 	}
 	setDefault(&c.Claim, ClaimShard)
+	setDefault(&c.OnDead, OnDeadContinue)
 	setDefault(&c.Shards, defaultShards)
 	setDefault(&c.Lease, defaultLease)
 	setDefault(&c.Batch, defaultBatch)
@@ -157,6 +163,9 @@ func (c Config) validate() error {
 	require(c.PublishTimeout > 0 && c.PublishTimeout < c.Lease, "PublishTimeout (%v) must be above 0 and below Lease (%v)", c.PublishTimeout, c.Lease)
 	require(c.VersionGap >= 0, "VersionGap is %v, must not be negative", c.VersionGap)
 	require(c.VersionGap == 0 || c.Claim == ClaimShard, "VersionGap is %v, but Claim is %q, which keeps no order: use %q", c.VersionGap, c.Claim, ClaimShard)
+	require(slices.Contains(onDeads, c.OnDead), "OnDead is %q, must be one of %q", c.OnDead, onDeads)
+	require(!c.holdsKeys() || c.Claim == ClaimShard,
+		"OnDead is %q, but Claim is %q, which keeps no order: use %q", OnDeadHold, c.Claim, ClaimShard)
 	require(c.Grace > 0, "Grace is %v, must be above 0", c.Grace)
 	require(c.Retention >= 0, "Retention is %v, must not be negative", c.Retention)
 	require(c.CleanEvery > 0 && c.CleanChunk > 0, "CleanEvery (%v) and CleanChunk (%d) must be above 0", c.CleanEvery, c.CleanChunk)
@@ -166,6 +175,11 @@ func (c Config) validate() error {
 		require(s.Batch > 0, "Sinks[%d]: Batch is %d, must be above 0", i, s.Batch)
 	}
 	return errors.Join(problems...)
+}
+
+// holdsKeys says whether any DEAD event can hold its key.
+func (c Config) holdsKeys() bool {
+	return c.OnDead == OnDeadHold || slices.ContainsFunc(c.Routes, func(r Route) bool { return r.OnDead == OnDeadHold })
 }
 
 func checkSinks(sinks []NamedSink) error {
@@ -211,7 +225,7 @@ func (c Config) resolveRoutes() ([]*route, error) {
 	var routes []*route
 	var problems []error
 	for i, r := range c.Routes {
-		resolved, err := resolveRoute(r, sinks, c.Retry)
+		resolved, err := resolveRoute(r, sinks, c)
 		if r.Retry != nil {
 			err = errors.Join(err, checkRetry("Retry", *r.Retry))
 		}

@@ -14,7 +14,7 @@ import (
 // DirectConfig says how a Direct works. Sinks and Routes must be set, as for a relay.
 type DirectConfig struct {
 	Sinks  []NamedSink // not those of a Relay that runs: a sink must not get the events of a key from two sides
-	Routes []Route     // their Retry has no meaning: nothing is sent twice
+	Routes []Route     // their Retry and OnDead have no meaning: nothing is sent twice, or kept
 	Events postrider.Config
 
 	Queue   int           // most events that wait for one sink; default 10,000

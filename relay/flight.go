@@ -13,9 +13,9 @@ import (
 // With ClaimRow every event has a lane of its own.
 //
 // A lane sends its events in sequence: what is being sent must be acknowledged before the lane's next events
-// follow. A lane whose event became DEAD waits until that is settled. A lane whose event is to be retried drops
-// its later events and refuses new ones until the retry is settled: from then on the store's read keeps the key's
-// later events back.
+// follow. A lane whose event became DEAD waits until that is settled. A lane whose event is to be retried, or is DEAD
+// and holds its key, drops its later events and refuses new ones until that is settled: from then on the store's read
+// keeps the key's later events back.
 type flight struct {
 	mu      sync.Mutex
 	claim   Claim
@@ -25,16 +25,18 @@ type flight struct {
 	bytes   int
 	byShard map[int]int // events in flight per shard
 
-	// A read that was planned before a retry was settled may still bring the key's later events. While such a read
-	// is under way, settled retries keep their lanes shut here.
+	// A read that was planned before a retry, or what holds a key, was settled may still bring the key's later events.
+	// While such a read is under way, what is settled keeps its lane shut here.
 	reading   bool
 	reopening []*lane
 }
 
 type laneKey struct {
-	sink int
+	sink int    // noSink for what holds its key without having been sent
 	key  string // with ClaimRow the event's id
 }
+
+const noSink = -1
 
 type laneState uint8
 
@@ -42,7 +44,7 @@ const (
 	laneIdle     laneState = iota // nothing is being sent; in the queue of its sink when it has events
 	laneSending                   // its first events are at the sink
 	laneSettling                  // waits for the settlement of a DEAD event
-	laneShut                      // waits for the settlement of a retry
+	laneShut                      // waits for the settlement of what the store holds the key for from then on
 )
 
 type lane struct {
@@ -57,7 +59,7 @@ type flying struct {
 	event      Event
 	lease      Lease
 	route      *route // nil when none matches
-	lane       *lane  // nil when it is DEAD without having been sent
+	lane       *lane  // nil when it is DEAD without having been sent, and its key goes on
 	readAt     time.Time
 	settlement Settlement // set once the outcome is known
 }
@@ -270,11 +272,11 @@ func (f *flight) report(batch []*flying, decided []Settlement) (toSettle []*flyi
 		}
 		e.settlement = decided[i]
 		toSettle = append(toSettle, e)
-		switch e.settlement.State {
-		case postrider.StateDead:
-			e.lane.state = laneSettling
-		case postrider.StatePending:
+		switch {
+		case e.settlement.holdsBack():
 			e.lane.state = laneShut
+		case e.settlement.State == postrider.StateDead:
+			e.lane.state = laneSettling
 		}
 	}
 	for _, e := range batch {
@@ -295,13 +297,17 @@ func (f *flight) report(batch []*flying, decided []Settlement) (toSettle []*flyi
 	return toSettle
 }
 
-// bury takes in an event that is DEAD without having been sent: the caller settles it. It reports whether the
-// event is new to the flight.
+// bury takes in an event that is DEAD without having been sent: the caller settles it. When it holds its key, no read
+// brings events of the key until that is settled. It reports whether the event is new to the flight.
 func (f *flight) bury(e *flying) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	if _, known := f.events[e.event.ID]; known {
 		return false
+	}
+	if e.settlement.HoldsKey {
+		e.lane = f.laneFor(laneKey{noSink, e.event.Key()})
+		e.lane.state = laneShut
 	}
 	f.add(e)
 	return true
@@ -338,7 +344,7 @@ func (f *flight) settled(events []*flying, written map[string]bool) {
 		switch {
 		case e.settlement.State == postrider.StateDead && l.state == laneSettling:
 			l.state = laneIdle
-		case e.settlement.State == postrider.StatePending && l.state == laneShut:
+		case e.settlement.holdsBack() && l.state == laneShut:
 			f.reopen(l)
 		}
 		f.enqueue(l)

@@ -34,6 +34,7 @@ type row struct {
 	added  time.Time
 	due    time.Time
 	failed bool
+	holds  bool // its key, while it is DEAD
 	to     string
 	reason string
 	seen   bool // committed
@@ -128,6 +129,17 @@ func (m *memory) steal(owner string) {
 		m.shards[i] = shardRow{owner: owner, epoch: m.shards[i].epoch + 1, until: time.Now().Add(time.Hour)}
 	}
 	m.beats[owner] = time.Now().Add(time.Hour)
+}
+
+// redrive makes those DEAD events PENDING for which chosen says so, as an operator does; all of them when it is nil.
+func (m *memory) redrive(chosen func() bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, r := range m.rows {
+		if r.state == postrider.StateDead && (chosen == nil || chosen()) {
+			r.state, r.event.RetryCount, r.due, r.failed, r.holds = postrider.StatePending, 0, time.Now(), false, false
+		}
+	}
 }
 
 func (m *memory) find(id string) row {
@@ -249,12 +261,16 @@ func (m *memory) Read(ctx context.Context, req relay.ReadRequest) ([]relay.Event
 func (m *memory) snapshot(req relay.ReadRequest) []relay.Event {
 	var events []relay.Event
 	perShard := make(map[int]int)
-	waiting := make(map[string]*row) // the first that failed of each key
+	waiting := make(map[string]*row) // the first of each key that failed
+	held := make(map[string]bool)
+	for _, r := range m.rows {
+		held[r.event.Key()] = held[r.event.Key()] || r.state == postrider.StateDead && r.holds
+	}
 	shards, inFlight, skipKeys := set(req.Shards), set(req.InFlight), set(req.SkipKeys)
 	bytes := 0
 	for _, r := range m.rows {
 		e := r.event
-		if !r.seen || r.state != postrider.StatePending || waiting[e.Key()] != nil && !lower(r, waiting[e.Key()]) {
+		if !r.seen || held[e.Key()] || r.state != postrider.StatePending || waiting[e.Key()] != nil && !lower(r, waiting[e.Key()]) {
 			continue
 		}
 		if r.failed && waiting[e.Key()] == nil {
@@ -301,7 +317,7 @@ func (m *memory) Settle(ctx context.Context, who relay.Member, settlements []rel
 		if shard.owner != who.ID || shard.epoch != s.Lease.Epoch || r.state != postrider.StatePending {
 			continue
 		}
-		r.state, r.to, r.reason = s.State, s.PublishedTo, s.Error
+		r.state, r.to, r.reason, r.holds = s.State, s.PublishedTo, s.Error, s.HoldsKey
 		if v := r.event.AggregateVersion; v != nil && r.state != postrider.StatePending {
 			m.left[r.event.AggregateID] = max(*v, m.left[r.event.AggregateID])
 		}

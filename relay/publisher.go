@@ -142,7 +142,8 @@ func (e *engine) decide(d *destination, f *flying, o Outcome) Settlement {
 	s.Error, s.Sink = o.Err.Error(), d.Name
 	log := e.log.With("sink", d.Name, "event_id", f.event.EventID, "id", f.event.ID, "key", f.event.Key(), "error", s.Error)
 	if change.State == postrider.StateDead {
-		log.Error("event is DEAD", "attempts", change.RetryCount, "cause", string(change.Cause))
+		s.HoldsKey = f.route.OnDead == OnDeadHold
+		log.Error("event is DEAD", "attempts", change.RetryCount, "cause", string(change.Cause), "holds_key", s.HoldsKey)
 		e.cfg.Hooks.dead(d.Name, &f.event, s.Error)
 		return s
 	}

@@ -179,18 +179,21 @@ func (rd *reader) admit(events []Event, held []Lease, shut map[int]bool) int {
 		leaseOf[l.Shard] = l
 	}
 	var sendable, waiting, hopeless []*flying
-	heldKeys := make(map[string]bool)
+	heldKeys := make(map[string]bool) // by an event of this read
 	for i := range events {
 		f := &flying{event: events[i], lease: leaseOf[events[i].Shard], readAt: time.Now()}
 		if !e.leases.holds(f.lease) || heldKeys[f.event.Key()] {
 			continue
 		}
 		f.route = e.router.find(f.event.Kind())
+		reason := f.event.Malformed
+		if reason == nil && f.route == nil {
+			reason = errNoRoute
+		}
 		switch {
-		case f.event.Malformed != nil:
-			hopeless = append(hopeless, e.dead(f, f.event.Malformed))
-		case f.route == nil:
-			hopeless = append(hopeless, e.dead(f, errNoRoute))
+		case reason != nil:
+			hopeless = append(hopeless, e.dead(f, reason))
+			heldKeys[f.event.Key()] = f.settlement.HoldsKey
 		case rd.waits(f):
 			waiting = append(waiting, f)
 			heldKeys[f.event.Key()] = true
@@ -234,12 +237,17 @@ func (rd *reader) waits(f *flying) bool {
 
 // dead decides the settlement of an event that cannot be sent at all.
 func (e *engine) dead(f *flying, reason error) *flying {
+	onDead := e.cfg.OnDead
+	if f.route != nil {
+		onDead = f.route.OnDead
+	}
 	f.settlement = Settlement{
 		ID: f.event.ID, Lease: f.lease, State: postrider.StateDead,
-		RetryCount: f.event.RetryCount, Error: reason.Error(),
+		RetryCount: f.event.RetryCount, Error: reason.Error(), HoldsKey: onDead == OnDeadHold && f.event.Key() != "",
 	}
 	f.route = nil // it holds no place of a sink
-	e.log.Error("event is DEAD without having been sent", "event_id", f.event.EventID, "id", f.event.ID, "reason", reason)
+	e.log.Error("event is DEAD without having been sent", "event_id", f.event.EventID, "id", f.event.ID, "reason", reason,
+		"holds_key", f.settlement.HoldsKey)
 	e.cfg.Hooks.dead("", &f.event, reason.Error())
 	return f
 }

@@ -1,6 +1,7 @@
 package relay
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -32,7 +33,19 @@ type Route struct {
 	// header of the event's own goes before one of its name; a value that comes out empty is left out.
 	SetHeaders map[string]string
 	Retry      *RetryPolicy // nil means Config.Retry
+	OnDead     OnDead       // what becomes of the key of an event that is DEAD; empty means Config.OnDead
 }
+
+// OnDead says what becomes of a key when one of its events is DEAD.
+type OnDead string
+
+// What can become of a key.
+const (
+	OnDeadContinue OnDead = "continue" // its later events are sent
+	OnDeadHold     OnDead = "hold"     // its events wait until an operator has redriven the event, which then leaves first, or has discarded it
+)
+
+var onDeads = []OnDead{OnDeadContinue, OnDeadHold}
 
 // DefaultTopic is the topic template of a route without one.
 const DefaultTopic = "{aggregate_type}"
@@ -54,7 +67,8 @@ type route struct {
 	binding CloudEventsBinding // of the sink
 }
 
-func resolveRoute(r Route, sinks map[string]int, fallback RetryPolicy) (*route, error) {
+// resolveRoute checks a route. What it leaves open is as c says.
+func resolveRoute(r Route, sinks map[string]int, c Config) (*route, error) {
 	var problems []error
 	for _, pattern := range []string{r.AggregateType, r.EventType} {
 		if _, err := path.Match(pattern, ""); err != nil {
@@ -71,7 +85,11 @@ func resolveRoute(r Route, sinks map[string]int, fallback RetryPolicy) (*route, 
 	if !slices.Contains(headerStyles, r.Headers) {
 		problems = append(problems, fmt.Errorf("header style %q, must be one of %q", r.Headers, headerStyles))
 	}
-	resolved := &route{Route: r, sink: sink, retry: fallback}
+	setDefault(&r.OnDead, cmp.Or(c.OnDead, OnDeadContinue))
+	if !slices.Contains(onDeads, r.OnDead) {
+		problems = append(problems, fmt.Errorf("OnDead is %q, must be one of %q", r.OnDead, onDeads))
+	}
+	resolved := &route{Route: r, sink: sink, retry: c.Retry}
 	if r.Retry != nil {
 		resolved.retry = *r.Retry
 	}

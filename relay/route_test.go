@@ -10,7 +10,7 @@ func resolve(t *testing.T, routes ...Route) *router {
 	t.Helper()
 	var resolved []*route
 	for _, r := range routes {
-		one, err := resolveRoute(r, map[string]int{"main": 0, "audit": 1}, DefaultRetry())
+		one, err := resolveRoute(r, map[string]int{"main": 0, "audit": 1}, Config{Retry: DefaultRetry()})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -64,7 +64,7 @@ func TestInventedKindsTakeBoundedMemory(t *testing.T) {
 }
 
 func TestUnknownHeaderStyleIsRefused(t *testing.T) {
-	_, err := resolveRoute(Route{Sink: "main", Headers: "cloudevent"}, map[string]int{"main": 0}, DefaultRetry())
+	_, err := resolveRoute(Route{Sink: "main", Headers: "cloudevent"}, map[string]int{"main": 0}, Config{Retry: DefaultRetry()})
 	if err == nil || !strings.Contains(err.Error(), `header style "cloudevent"`) {
 		t.Errorf("got %v", err)
 	}
@@ -110,7 +110,7 @@ func TestMistakesInTemplatesAreTold(t *testing.T) {
 	_, err := resolveRoute(Route{
 		Sink: "main", Topic: "{event_id}", Key: "{event_type}",
 		SetHeaders: map[string]string{"a b": "x", "open": "{key", "Content-Type": "text/plain", "id": "{topic}"},
-	}, map[string]int{"main": 0}, DefaultRetry())
+	}, map[string]int{"main": 0}, Config{Retry: DefaultRetry()})
 	for _, want := range []string{
 		`topic template "{event_id}": unknown field {event_id}`,
 		`key template "{event_type}": unknown field {event_type}`,

@@ -21,14 +21,18 @@ import (
 // database goes away, and relays are started, stopped and killed, all by chance. Whatever happens, every event ends
 // PUBLISHED or DEAD, and first deliveries of a key are in order when shards are leased. A failing seed can be repeated
 // alone.
-func TestSimulation(t *testing.T) { simulate(t, relay.ClaimShard, 25) }
+func TestSimulation(t *testing.T) { simulate(t, relay.ClaimShard, relay.OnDeadContinue, 25) }
 
-func TestSimulationOfRowClaims(t *testing.T) { simulate(t, relay.ClaimRow, 15) }
+func TestSimulationOfRowClaims(t *testing.T) { simulate(t, relay.ClaimRow, relay.OnDeadContinue, 15) }
 
-func simulate(t *testing.T, claim relay.Claim, seeds uint64) {
+// TestSimulationOfHeldKeys has an operator who redrives some of what is DEAD, and at last all of it: no event is passed over by
+// a later one of its key.
+func TestSimulationOfHeldKeys(t *testing.T) { simulate(t, relay.ClaimShard, relay.OnDeadHold, 15) }
+
+func simulate(t *testing.T, claim relay.Claim, onDead relay.OnDead, seeds uint64) {
 	for seed := range seeds {
 		t.Run(strconv.FormatUint(seed, 10), func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) { newWorld(claim, seed).run(t) })
+			synctest.Test(t, func(t *testing.T) { newWorld(claim, onDead, seed).run(t) })
 		})
 	}
 }
@@ -41,6 +45,7 @@ const (
 // world is one simulated installation.
 type world struct {
 	claim  relay.Claim
+	onDead relay.OnDead
 	chance *dice
 	memory *memory
 	broker *broker
@@ -61,11 +66,11 @@ func (d *dice) below(n int) int {
 
 func (d *dice) upTo(most time.Duration) time.Duration { return time.Duration(d.below(int(most) + 1)) }
 
-func newWorld(claim relay.Claim, seed uint64) *world {
+func newWorld(claim relay.Claim, onDead relay.OnDead, seed uint64) *world {
 	chance := &dice{rnd: rand.New(rand.NewPCG(seed, 1))}
 	m := newMemory()
 	m.late = func() time.Duration { return chance.upTo(20 * time.Millisecond) }
-	return &world{claim: claim, chance: chance, memory: m, broker: &broker{chance: chance}}
+	return &world{claim: claim, onDead: onDead, chance: chance, memory: m, broker: &broker{chance: chance}}
 }
 
 func (w *world) run(t *testing.T) {
@@ -76,12 +81,18 @@ func (w *world) run(t *testing.T) {
 	ctx, calm := context.WithCancel(context.Background())
 	operators.Go(func() { w.runRelays(ctx, t) })
 	operators.Go(func() { w.shakeDatabase(ctx) })
+	if w.onDead == relay.OnDeadHold {
+		operators.Go(func() { w.redrive(ctx) })
+	}
 	producers.Wait()
 	time.Sleep(w.chance.upTo(5 * time.Minute))
 	calm()
 	operators.Wait()
 
 	w.broker.peace.Store(true)
+	if w.onDead == relay.OnDeadHold {
+		w.memory.redrive(nil)
+	}
 	_, stop := start(t, w.config(&link{Store: w.store(), broker: w.broker}))
 	await(t, "nothing is pending", func() bool {
 		return w.memory.count(postrider.StatePending)+w.memory.count(postrider.StateProcessing) == 0
@@ -102,7 +113,7 @@ func (w *world) store() relay.Store {
 
 func (w *world) config(l *link) relay.Config {
 	cfg := setup(w.memory, l)
-	cfg.Store, cfg.Claim = l, w.claim
+	cfg.Store, cfg.Claim, cfg.OnDead = l, w.claim, w.onDead
 	return cfg
 }
 
@@ -150,6 +161,13 @@ func (w *world) shakeDatabase(ctx context.Context) {
 	w.memory.fail(nil)
 }
 
+func (w *world) redrive(ctx context.Context) {
+	for ctx.Err() == nil {
+		time.Sleep(w.chance.upTo(time.Minute))
+		w.memory.redrive(func() bool { return w.chance.below(2) == 0 })
+	}
+}
+
 func (w *world) check(t *testing.T) {
 	first := w.broker.firstDeliveries()
 	for k, committed := range w.keys {
@@ -159,6 +177,9 @@ func (w *world) check(t *testing.T) {
 			case postrider.StatePublished:
 				want = append(want, id)
 			case postrider.StateDead:
+				if w.onDead == relay.OnDeadHold {
+					t.Errorf("event %s of %s is DEAD although it was redriven", id, key(k))
+				}
 				if slices.Contains(first[key(k)], id) {
 					want = append(want, id) // reached the broker although its answer got lost
 				}

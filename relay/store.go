@@ -54,7 +54,7 @@ type Store interface {
 
 // Tidier is a Store that keeps records beside its outbox, and can find those whose events are gone.
 type Tidier interface {
-	// Tidy deletes some of these records. It is called now and then by one relay that has no retention; with one, Clean
+	// Tidy deletes some of these records, holds of keys among them whose event is no longer DEAD. It is called now and then by one relay that has no retention; with one, Clean
 	// does it.
 	Tidy(ctx context.Context) error
 }
@@ -112,13 +112,18 @@ type LeaseTable struct {
 }
 
 // ReadRequest says which events a read may return: PENDING, due by the database's clock, in one of Shards, not
-// in InFlight, of none of the Skip kinds, of none of the SkipKeys, and of a key that has no earlier event waiting for a retry
-// (other than a higher version of the same aggregate).
+// in InFlight, of none of the Skip kinds, of none of the SkipKeys, of a key that has no earlier event waiting for a retry
+// (other than a higher version of the same aggregate), and of no held key.
+//
+// A key is held while any of its events is DEAD and was settled with Settlement.HoldsKey. Then none of its events is
+// returned at all, whatever its place or version. Once an operator has redriven or discarded the last event that holds it, all
+// of them may be returned again, in their order: no event before one of the same key that was redriven and comes earlier in
+// the outbox.
 //
 // A read looks at each shard from its lowest PENDING id in one snapshot. It never continues from the last id that it
 // saw: a lower id can commit after a higher one. A store may start higher where it can prove that nothing lower waits
-// or can still appear; what operators make PENDING again, or what was given an id long before it is committed, may
-// then be seen a few seconds late.
+// or can still appear; what operators make PENDING again without its having held its key, or what was given an id
+// long before it is committed, may then be seen a few seconds late.
 type ReadRequest struct {
 	Shards   []int    // in the order in which they should be served; never empty
 	InFlight []string // ids that the caller already holds
@@ -190,9 +195,13 @@ type Settlement struct {
 	RetryCount  int           // StatePending and StateDead: the new count
 	RetryAfter  time.Duration // StatePending: due this long after the database's now
 	Held        bool          // StatePending: nothing was tried, the event waits for another one; not kept as an attempt
+	HoldsKey    bool          // StateDead: the events of the key wait until an operator has redriven or discarded this one; row claims ignore it
 	Error       string        // StatePending and StateDead: what went wrong; the store cuts and cleans it to fit
 	Sink        string        // StatePending and StateDead: the name of the sink at which it did; empty when none was asked
 }
+
+// holdsBack says that the store keeps the later events of the key back once this is written.
+func (s *Settlement) holdsBack() bool { return s.State == postrider.StatePending || s.HoldsKey }
 
 // CleanRequest asks for one chunk of cleaning.
 type CleanRequest struct {

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 )
 
 // theirs is what was found out about a table that somebody else designed, and the statements that follow from it.
@@ -19,9 +18,6 @@ type theirs struct {
 	noZone  bool // the server does not know the time zone of the mapping
 	queries map[string]query
 	terms   *terms
-
-	tidying sync.Mutex
-	tidied  string // the event up to which Tidy has come; guarded by tidying
 }
 
 // column is a column of their table.

@@ -376,7 +376,7 @@ func (w *terms) setPending() string {
 		a.set(w.m.Status, w.constant(w.m.Words.Pending[0], w.column(w.m.Status)))
 	}
 	a.set(w.m.RetryCount, "0")
-	a.time(w.m.NextAttemptAt, w.now())
+	a.time(w.m.NextAttemptAt, w.later("-1")) // due also where the column rounds, lest later events of the key pass
 	a.none(w.m.LastError)
 	a.time(w.m.UpdatedAt, w.now())
 	return a.String()

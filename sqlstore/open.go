@@ -61,6 +61,7 @@ type Store struct {
 	queries map[string]query
 	floors  *floors
 	flight  *flight
+	tidied  tidied
 	leases  atomic.Bool            // a relay works here that leases shards
 	schema  atomic.Pointer[schema] // set once the tables were found to fit
 	mapping *Mapping               // complete; nil for a table of ours

@@ -24,7 +24,11 @@ func (s *Store) DeadGroups(ctx context.Context, limit int) ([]operator.DeadGroup
 // scanLetter reads a dead letter as a group of one.
 func scanLetter(rows *sql.Rows) (operator.DeadGroup, error) {
 	g := operator.DeadGroup{Count: 1}
-	err := rows.Scan(&g.Sink, &g.AggregateType, &g.EventType, &g.Error, &g.Sample, (*moment)(&g.Oldest))
+	var holds bool
+	err := rows.Scan(&g.Sink, &g.AggregateType, &g.EventType, &g.Error, &g.Sample, (*moment)(&g.Oldest), &holds)
 	g.Error = operator.Fingerprint(g.Error)
+	if holds {
+		g.Holding = 1
+	}
 	return g, err
 }

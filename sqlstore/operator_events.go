@@ -68,7 +68,7 @@ func scanRow(rows *sql.Rows, more ...any) (operator.Row, error) {
 	)
 	err := rows.Scan(append([]any{&r.ID, &r.EventID, &r.AggregateType, &r.AggregateID, &r.EventType, &version, &r.Topic, &r.Payload,
 		&r.ContentType, &headers, &r.DedupKey, &r.Status, &r.RetryCount, (*moment)(&r.NextAttemptAt), &r.LastError,
-		&shard, &r.PublishedTo, (*moment)(&r.CreatedAt), &publishedAt}, more...)...)
+		&shard, &r.PublishedTo, (*moment)(&r.CreatedAt), &publishedAt, &r.Holds}, more...)...)
 	if err != nil {
 		return operator.Row{}, err
 	}

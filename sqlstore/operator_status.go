@@ -18,6 +18,10 @@ func (s *Store) Status(ctx context.Context, relayName string) (operator.Status, 
 	if err != nil {
 		return operator.Status{}, err
 	}
+	heldKeys, err := s.heldKeys(ctx, op)
+	if err != nil {
+		return operator.Status{}, err
+	}
 	oldest, err := s.oldest(ctx, op)
 	if err != nil {
 		return operator.Status{}, err
@@ -39,6 +43,7 @@ func (s *Store) Status(ctx context.Context, relayName string) (operator.Status, 
 			postrider.StateDiscarded:  n.discarded,
 		},
 		Estimated: true,
+		HeldKeys:  heldKeys,
 		Shards:    shards,
 		Sinks:     operator.WorstSinks(liveSinks(reports)),
 	}
@@ -53,6 +58,15 @@ func (s *Store) Status(ctx context.Context, relayName string) (operator.Status, 
 		status.Relays = append(status.Relays, r.relay)
 	}
 	return status, nil
+}
+
+// heldKeys counts the keys that wait for an operator.
+func (s *Store) heldKeys(ctx context.Context, op string) (int64, error) {
+	var list []int64
+	if err := s.run(ctx, op, "held_keys", into(&list, scanValue[int64])); err != nil {
+		return 0, err
+	}
+	return list[0], nil
 }
 
 func (s *Store) shards(ctx context.Context, op, relayName string) (operator.Shards, error) {

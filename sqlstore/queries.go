@@ -37,6 +37,7 @@ func (s *Store) tokens() map[string]string {
 		"versions":      s.dialect.quoteName(n.sideSchema, n.side+"_versions"),
 		"jobs":          s.dialect.quoteName(n.sideSchema, n.side+"_jobs"),
 		"job_events":    s.dialect.quoteName(n.sideSchema, n.side+"_job_events"),
+		"holds":         s.dialect.quoteName(n.sideSchema, n.side+"_holds"),
 		"schema":        s.dialect.quoteName(n.sideSchema, n.side+"_schema"),
 		"shard_count":   strconv.Itoa(s.config.Shards),
 		"payload":       string(s.config.Payload),
@@ -58,6 +59,7 @@ func (s *Store) tokens() map[string]string {
 	maps.Copy(t, s.dialect.words)
 	t["index_attempts_event"] = s.dialect.quoteName(n.side + "_attempts_event")
 	t["index_jobs_state"] = s.dialect.quoteName(n.side + "_jobs_state")
+	t["index_holds_key"] = s.dialect.quoteName(n.side + "_holds_key")
 	if s.mapping == nil {
 		t["events"] = s.dialect.quoteName(n.schema, n.table)
 		return t

@@ -8,10 +8,10 @@ import (
 )
 
 // version is the newest of the migrations, and the one that this code works with.
-const version = 3
+const version = 4
 
 // mappedVersion is the newest of the migrations of the side tables of a mapped table.
-const mappedVersion = 2
+const mappedVersion = 3
 
 func (s *Store) version() int {
 	if s.mapping != nil {

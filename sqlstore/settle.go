@@ -23,6 +23,7 @@ type settlement struct {
 	Error       string          `json:"error,omitempty"`
 	Sink        string          `json:"sink,omitempty"`
 	Held        bool            `json:"held,omitempty"`
+	Holds       bool            `json:"holds,omitempty"`
 }
 
 // Settle implements relay.Store. Published events are written by one statement and failed ones by another; when
@@ -89,6 +90,7 @@ func newSettlement(ids ids, one relay.Settlement) (settlement, error) {
 		if row.Error == "" {
 			row.Error = "no reason was given" // a failed event is known by its error
 		}
+		row.Holds = one.State == postrider.StateDead && one.HoldsKey
 		if one.State == postrider.StatePending {
 			row.Held = one.Held
 			row.RetryAfter = clampDelay(one.RetryAfter).Seconds()

@@ -38,8 +38,12 @@ func TestMappedReadsFollowTheirIndex(t *testing.T) {
 			h := m.hold(t)
 			for _, statistics := range []string{"when every row was pending", "of the table as it is"} {
 				var failed []relay.Settlement
-				for _, e := range readSome(t, h.Store, everything(10)) {
-					failed = append(failed, relay.Settlement{ID: e.ID, Lease: h.leases[e.Shard], State: postrider.StatePending, Error: "no"})
+				for i, e := range readSome(t, h.Store, everything(10)) {
+					one := relay.Settlement{ID: e.ID, Lease: h.leases[e.Shard], State: postrider.StatePending, Error: "no"}
+					if i < 3 {
+						one.State, one.HoldsKey = postrider.StateDead, true
+					}
+					failed = append(failed, one)
 				}
 				h.settleAll(failed...)
 				plans.take()

@@ -58,7 +58,7 @@ func checkWork(t *testing.T, d database, s *sqlstore.Store) {
 		one := relay.Settlement{ID: e.ID, Lease: leases[e.Shard], State: postrider.StatePublished, RetryAfter: time.Hour, Error: "no"}
 		switch {
 		case i < 10:
-			one.State = postrider.StateDead
+			one.State, one.HoldsKey = postrider.StateDead, true
 			failed = append(failed, one)
 		case i < 20:
 			one.State = postrider.StatePending
@@ -69,6 +69,7 @@ func checkWork(t *testing.T, d database, s *sqlstore.Store) {
 	}
 	d.bound(t, "settle published", effort{reads: 20 * len(published)}, func() { settleSome(t, s, published) })
 	d.bound(t, "settle failed", effort{reads: 50 * len(failed)}, func() { settleSome(t, s, failed) })
+	d.bound(t, "read beside held keys", effort{reads: 100 * req.Limit, sorted: 10 * req.Limit}, func() { readSome(t, s, req) })
 	must := func(_ any, err error) {
 		t.Helper()
 		if err != nil {
@@ -76,6 +77,7 @@ func checkWork(t *testing.T, d database, s *sqlstore.Store) {
 		}
 	}
 	d.bound(t, "measure the backlog", effort{reads: 30_000, sorted: 10 * planned.Shards}, func() { must(s.Backlog(t.Context())) })
+	d.bound(t, "tell the status", effort{reads: 30_000, sorted: 10 * planned.Shards}, func() { must(s.Status(t.Context(), planned.Name)) })
 	d.bound(t, "clean", effort{reads: 20_000}, func() {
 		must(s.Clean(t.Context(), relay.CleanRequest{Limit: 1000, Retention: time.Hour}))
 	})

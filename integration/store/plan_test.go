@@ -93,7 +93,7 @@ func checkPlans(t *testing.T, s *sqlstore.Store, plans *planLog) {
 		one := relay.Settlement{ID: e.ID, Lease: leases[e.Shard], State: postrider.StatePublished, RetryAfter: time.Hour, Error: "no"}
 		switch {
 		case i < 10:
-			one.State = postrider.StateDead
+			one.State, one.HoldsKey = postrider.StateDead, true
 			failed = append(failed, one)
 		case i < 20:
 			one.State = postrider.StatePending
@@ -107,10 +107,21 @@ func checkPlans(t *testing.T, s *sqlstore.Store, plans *planLog) {
 	settleSome(t, s, failed)
 	plans.take().check(t, "settle failed", bounds{indexes: []string{"pkey"}, sorted: planned.Shards, pages: 80 * len(failed)})
 
+	readSome(t, s, req)
+	plans.take().check(t, "read beside held keys", bounds{
+		indexes: []string{"ready", "waiting", "blocking", "gaps"}, also: "pkey", sorted: 2 * req.PerShard, pages: 30 * req.Limit,
+	})
+
 	if _, err := s.Backlog(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	plans.take().check(t, "measure the backlog", bounds{
+		indexes: []string{"ready", "waiting", "failed", "processing", "dead", "discarded"}, sorted: 3 * planned.Shards, pages: 30_000,
+	})
+	if _, err := s.Status(t.Context(), planned.Name); err != nil {
+		t.Fatal(err)
+	}
+	plans.take().check(t, "tell the status", bounds{
 		indexes: []string{"ready", "waiting", "failed", "processing", "dead", "discarded"}, sorted: 3 * planned.Shards, pages: 30_000,
 	})
 	if _, err := s.Clean(t.Context(), relay.CleanRequest{Limit: 1000, Retention: time.Hour}); err != nil {

@@ -3,10 +3,14 @@ package store
 import (
 	"bytes"
 	"errors"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
+	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/operator"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/sqlstore"
 )
@@ -126,6 +130,7 @@ func TestInitUpgradesTablesOfTheFirstVersion(t *testing.T) {
 		schema := strings.TrimSuffix(d.table, "outbox_events")
 		undo := []string{
 			"DROP TABLE " + schema + "outbox_versions",
+			"DROP TABLE " + schema + "outbox_holds",
 			"ALTER TABLE " + schema + "outbox_relays DROP COLUMN claim",
 			"DELETE FROM " + schema + "outbox_schema WHERE version > 1",
 		}
@@ -153,5 +158,42 @@ func TestInitUpgradesTablesOfTheFirstVersion(t *testing.T) {
 		if b, err := s.Backlog(t.Context()); err != nil || b.Pending != 3 {
 			t.Errorf("backlog %+v, %v", b, err)
 		}
+	})
+}
+
+// TestInitUpgradesTablesOfTheVersionBefore has events in every state, which an upgrade must leave as they are.
+func TestInitUpgradesTablesOfTheVersionBefore(t *testing.T) {
+	everyDatabase(t, func(t *testing.T, d database) {
+		s := d.store(t, sqlstore.Config{})
+		a := relay.Member{Name: "main", ID: "a", Shards: shards, LeaseTTL: time.Hour}
+		h := held{s, t, a, ownAll(t, s, a)}
+		d.addMany(t, 4)
+		events := h.read()
+		h.settle(events[0], postrider.StatePublished, "")
+		h.settle(events[1], postrider.StateDead, "no")
+		h.settle(events[2], postrider.StatePending, "not now")
+		schema := strings.TrimSuffix(d.table, "outbox_events")
+		execute(t, d.db, "DROP TABLE "+schema+"outbox_holds")
+		execute(t, d.db, "DELETE FROM "+schema+"outbox_schema WHERE version > 2")
+
+		h.Store = d.open(t, sqlstore.Config{})
+		if _, err := h.Read(t.Context(), everything(1)); !errors.Is(err, relay.ErrSchema) {
+			t.Errorf("tables of the version before are read without an upgrade: %v", err)
+		}
+		if err := h.Init(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		rows, err := h.Events(t.Context(), operator.Filter{})
+		if err != nil || len(rows) != len(events) {
+			t.Fatalf("%d events of %d, %v", len(rows), len(events), err)
+		}
+		for i, want := range []postrider.State{postrider.StatePublished, postrider.StateDead, postrider.StatePending, postrider.StatePending} {
+			row := rows[slices.IndexFunc(rows, func(r operator.Row) bool { return r.ID == events[i].ID })]
+			if row.Status != want || row.Holds || (row.LastError == "") != (i == 0 || i == 3) {
+				t.Errorf("event %d is %+v, want %s", i, row, want)
+			}
+		}
+		h.die(events[3])
+		h.wantHeldKeys(t, 1)
 	})
 }

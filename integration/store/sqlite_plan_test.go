@@ -28,6 +28,8 @@ func TestSQLitePlans(t *testing.T) {
 			"settle_deleted":   {"PRIMARY KEY (rowid=?)"},
 			"settle_failed":    {"PRIMARY KEY (rowid=?)"},
 			"counts":           {"ready", "waiting", "processing", "dead", "discarded"},
+			"held_keys":        {"outbox_holds_key"},
+			"tidy":             {"PRIMARY KEY (rowid>? AND rowid<?)", "PRIMARY KEY (rowid=?)"},
 			"oldest":           {"ready (shard=?)", "waiting (shard=? AND next_attempt_at<?)", "failed (shard=?)", "PRIMARY KEY (rowid=?)"},
 			"chunk":            {"PRIMARY KEY (rowid>?)", "PRIMARY KEY (rowid=?)"},
 			"clean":            {"PRIMARY KEY (rowid>?)", "PRIMARY KEY (rowid=?)"},
@@ -56,7 +58,7 @@ func TestSQLitePlans(t *testing.T) {
 var (
 	scan   = regexp.MustCompile(`^SCAN (e|r|w|b|outbox_events)\b`)
 	tokens = strings.NewReplacer("{events}", "outbox_events", "{shards}", "outbox_shards", "{attempts}", "outbox_attempts",
-		"{versions}", "outbox_versions")
+		"{versions}", "outbox_versions", "{holds}", "outbox_holds")
 )
 
 // explain returns the steps of the plans of all statements of one of the store's files.

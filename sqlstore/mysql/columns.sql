@@ -48,6 +48,9 @@ FROM JSON_TABLE('[
   ["{side}_versions", "aggregate_id", "varchar(255)"],
   ["{side}_versions", "version", "bigint"],
   ["{side}_versions", "left_at", "datetime(6)"],
+  ["{side}_holds", "event", "bigint"],
+  ["{side}_holds", "event_key", "varchar(255)"],
+  ["{side}_holds", "held_at", "datetime(6)"],
   ["{side}_attempts", "id", "bigint"],
   ["{side}_attempts", "event", "bigint"],
   ["{side}_attempts", "at", "datetime(6)"],
@@ -79,7 +82,7 @@ FROM JSON_TABLE('[
                                 WHEN data_type = 'datetime' THEN concat('(', datetime_precision, ')') ELSE '' END) AS type
   FROM information_schema.columns
   WHERE table_schema = coalesce(nullif('{database}', ''), database())
-    AND table_name IN ('{events_name}', '{side}_shards', '{side}_relays', '{side}_versions', '{side}_attempts', '{side}_jobs', '{side}_job_events')
+    AND table_name IN ('{events_name}', '{side}_shards', '{side}_relays', '{side}_versions', '{side}_holds', '{side}_attempts', '{side}_jobs', '{side}_job_events')
 )
 SELECT expected.tbl, expected.col, expected.type, coalesce(actual.type, '')
 FROM expected

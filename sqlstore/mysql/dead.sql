@@ -1,6 +1,7 @@
 -- :1 limit.
 SELECT coalesce((SELECT a.sink FROM {attempts} a WHERE a.event = e.id AND a.outcome = 'dead' ORDER BY a.id DESC LIMIT 1), ''),
-       aggregate_type, event_type, coalesce(last_error, ''), event_id, date_format(created_at, '%Y-%m-%dT%H:%i:%s.%fZ')
+       aggregate_type, event_type, coalesce(last_error, ''), event_id, date_format(created_at, '%Y-%m-%dT%H:%i:%s.%fZ'),
+       EXISTS (SELECT 1 FROM {holds} h WHERE h.event = e.id)
 FROM {events} e FORCE INDEX ({index_given_up})
 WHERE given_up = 'DEAD'
 ORDER BY id

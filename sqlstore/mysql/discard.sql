@@ -16,6 +16,10 @@ UPDATE JSON_TABLE('[{picked}]', '$[*]' COLUMNS (id bigint PATH '$')) picked
 STRAIGHT_JOIN {events} e FORCE INDEX (PRIMARY) ON e.id = picked.id
 SET e.status = 'DISCARDED';
 
+DELETE h
+FROM JSON_TABLE('[{picked}]', '$[*]' COLUMNS (id bigint PATH '$')) picked
+STRAIGHT_JOIN {holds} h FORCE INDEX (PRIMARY) ON h.event = picked.id;
+
 INSERT INTO {attempts} (event, outcome, error, actor)
 SELECT id, :3, :4, :5 FROM JSON_TABLE('[{picked}]', '$[*]' COLUMNS (id bigint PATH '$')) picked WHERE id IS NOT NULL;
 

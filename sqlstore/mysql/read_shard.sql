@@ -7,6 +7,7 @@ SELECT {place} AS place, id FROM (
     WHERE r.ready_shard = {shard} AND r.next_attempt_at <= utc_timestamp(6) AND r.id NOT IN ({flight})
       AND NOT EXISTS (SELECT 1 FROM skip WHERE skip.aggregate_type = r.aggregate_type AND skip.event_type = r.event_type)
       AND NOT EXISTS (SELECT 1 FROM skip_key WHERE skip_key.aggregate_id = r.aggregate_id)
+      AND NOT EXISTS (SELECT 1 FROM {holds} h WHERE h.event_key = r.aggregate_id)
       AND NOT EXISTS (
         SELECT 1
         FROM {events} b FORCE INDEX ({index_blocking})
@@ -23,6 +24,7 @@ SELECT {place} AS place, id FROM (
     WHERE w.waiting_shard = {shard} AND w.next_attempt_at <= utc_timestamp(6) AND w.id NOT IN ({flight})
       AND NOT EXISTS (SELECT 1 FROM skip WHERE skip.aggregate_type = w.aggregate_type AND skip.event_type = w.event_type)
       AND NOT EXISTS (SELECT 1 FROM skip_key WHERE skip_key.aggregate_id = w.aggregate_id)
+      AND NOT EXISTS (SELECT 1 FROM {holds} h WHERE h.event_key = w.aggregate_id)
       AND NOT EXISTS (
         SELECT 1
         FROM {events} b FORCE INDEX ({index_blocking})

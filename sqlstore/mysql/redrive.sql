@@ -16,6 +16,10 @@ UPDATE JSON_TABLE('[{picked}]', '$[*]' COLUMNS (id bigint PATH '$')) picked
 STRAIGHT_JOIN {events} e FORCE INDEX (PRIMARY) ON e.id = picked.id
 SET e.status = 'PENDING', e.retry_count = 0, e.last_error = NULL, e.next_attempt_at = least(e.created_at, utc_timestamp(6));
 
+DELETE h
+FROM JSON_TABLE('[{picked}]', '$[*]' COLUMNS (id bigint PATH '$')) picked
+STRAIGHT_JOIN {holds} h FORCE INDEX (PRIMARY) ON h.event = picked.id;
+
 INSERT INTO {attempts} (event, outcome, error, actor)
 SELECT id, :3, :4, :5 FROM JSON_TABLE('[{picked}]', '$[*]' COLUMNS (id bigint PATH '$')) picked WHERE id IS NOT NULL;
 

@@ -32,6 +32,16 @@ FROM (
 ORDER BY gone.aggregate_type, gone.aggregate_id
 ON DUPLICATE KEY UPDATE {versions}.version = greatest({versions}.version, gone.version), left_at = utc_timestamp(6);
 
+INSERT INTO {holds} (event, event_key)
+SELECT held.id, held.aggregate_id
+FROM (
+  SELECT e.id, e.aggregate_id
+  FROM JSON_TABLE(:3, '$[*]' COLUMNS (id bigint PATH '$.id', holds boolean PATH '$.holds')) settled
+  STRAIGHT_JOIN {events} e FORCE INDEX (PRIMARY) ON e.id = settled.id
+  WHERE settled.id IN ({picked}) AND settled.holds IS TRUE
+) held
+ON DUPLICATE KEY UPDATE event_key = held.aggregate_id, held_at = utc_timestamp(6);
+
 INSERT INTO {attempts} (event, outcome, error, actor, sink)
 SELECT id, CASE state WHEN 'DEAD' THEN 'dead' ELSE 'retry' END, error, :2, sink
 FROM JSON_TABLE(:3, '$[*]' COLUMNS (id bigint PATH '$.id', state varchar(10) CHARACTER SET utf8mb4 PATH '$.state', error text CHARACTER SET utf8mb4 PATH '$.error',

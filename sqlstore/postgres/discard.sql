@@ -12,6 +12,8 @@ WITH picked AS (
   FROM picked
   WHERE e.id = picked.id AND e.status = 'DEAD'
   RETURNING e.id
+), released AS (
+  DELETE FROM {holds} h USING changed WHERE h.event = changed.id
 )
 INSERT INTO {attempts} (event, outcome, error, actor)
 SELECT id, $3, $4, $5 FROM changed

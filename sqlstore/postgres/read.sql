@@ -13,6 +13,22 @@ WITH failed AS (
   SELECT * FROM json_to_recordset($4::text::json) AS skip(aggregate_type text, event_type text)
 ), skip_key AS (
   SELECT value AS aggregate_id FROM json_array_elements_text($5::text::json)
+), held_key AS (
+  -- A held key is held absolutely, whatever the ids. As an array it is hashed once, whatever the statistics say.
+  SELECT unnest(ARRAY(SELECT event_key FROM {holds} WHERE NOT redriven)) AS aggregate_id
+), redriven AS (
+  -- A floor (see floors.go) may lie above an event that was redriven since. The later ones of its key, which wait no longer
+  -- for an operator, must not pass it: so while it may be sent, nothing starts above it. Redrive marks it by the statement
+  -- that lets the key go, so every snapshot with the later ones has the mark. Redriven events stand in the half that
+  -- follows the ids. If a later event of the key comes from there, it comes behind them. If it comes from the other half, it
+  -- is among the lowest ids of both: then so are they, or the limit is full before it.
+  SELECT h.event AS id
+  FROM {holds} h
+  WHERE h.redriven AND (
+    SELECT e.status = 'PENDING' AND e.next_attempt_at <= e.created_at FROM {events} e WHERE e.id = h.event
+  )
+  ORDER BY h.event
+  LIMIT 1
 )
 SELECT e.id, e.event_id, e.shard, e.aggregate_type, e.aggregate_id, e.event_type, e.aggregate_version, e.topic,
        e.payload, e.content_type, e.headers, e.retry_count, e.age,
@@ -39,11 +55,12 @@ CROSS JOIN LATERAL (
   (
     SELECT e.*, CASE WHEN isfinite(e.created_at) THEN extract(epoch FROM now() - e.created_at) ELSE 0 END::float8 AS age
     FROM {events} e
-    WHERE e.shard = owned.shard AND e.id >= owned.floor AND e.status = 'PENDING' AND e.next_attempt_at <= e.created_at
+    WHERE e.shard = owned.shard AND e.id >= least(owned.floor, (SELECT id FROM redriven)) AND e.status = 'PENDING' AND e.next_attempt_at <= e.created_at
       AND e.next_attempt_at <= now()
       AND e.id NOT IN (SELECT id FROM flight)
       AND (e.aggregate_type, e.event_type) NOT IN (SELECT aggregate_type, event_type FROM skip)
       AND e.aggregate_id NOT IN (SELECT aggregate_id FROM skip_key)
+      AND e.aggregate_id NOT IN (SELECT aggregate_id FROM held_key)
       AND (NOT (SELECT failed.any FROM failed) OR NOT EXISTS (
         SELECT FROM {events} b
         WHERE b.aggregate_id = e.aggregate_id AND b.id < e.id AND b.status = 'PENDING' AND b.last_error IS NOT NULL
@@ -62,6 +79,7 @@ CROSS JOIN LATERAL (
       AND e.id NOT IN (SELECT id FROM flight)
       AND (e.aggregate_type, e.event_type) NOT IN (SELECT aggregate_type, event_type FROM skip)
       AND e.aggregate_id NOT IN (SELECT aggregate_id FROM skip_key)
+      AND e.aggregate_id NOT IN (SELECT aggregate_id FROM held_key)
       AND (NOT (SELECT failed.any FROM failed) OR NOT EXISTS (
         SELECT FROM {events} b
         WHERE b.aggregate_id = e.aggregate_id AND b.id < e.id AND b.status = 'PENDING' AND b.last_error IS NOT NULL

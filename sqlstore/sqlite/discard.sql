@@ -6,6 +6,11 @@ WHERE e.status = 'DEAD' AND e.id > ?1 AND {filter}
 ORDER BY e.id
 LIMIT ?2;
 
+DELETE FROM {holds}
+WHERE event IN (
+  SELECT e.id FROM {events} e WHERE e.status = 'DEAD' AND e.id > ?1 AND {filter} ORDER BY e.id LIMIT ?2
+);
+
 UPDATE {events}
 SET status = 'DISCARDED'
 WHERE id IN (

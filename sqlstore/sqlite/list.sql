@@ -4,7 +4,8 @@ SELECT e.id, e.event_id, e.aggregate_type, e.aggregate_id, e.event_type, e.aggre
        replace(e.next_attempt_at, ' ', 'T') || 'Z',
        coalesce(e.last_error, ''), e.shard, coalesce(e.published_to, ''),
        replace(e.created_at, ' ', 'T') || 'Z',
-       replace(e.published_at, ' ', 'T') || 'Z'
+       replace(e.published_at, ' ', 'T') || 'Z',
+       e.status = 'DEAD' AND EXISTS (SELECT 1 FROM {holds} h WHERE h.event = e.id)
 FROM {events} e
 WHERE {filter}
 ORDER BY e.id

@@ -34,6 +34,7 @@ WHERE e.id IN (
       AND r.next_attempt_at <= strftime('%Y-%m-%d %H:%M:%f', 'now')
       AND r.id NOT IN (SELECT value FROM json_each(?3))
       AND r.aggregate_id NOT IN (SELECT value FROM json_each(?5))
+      AND r.aggregate_id NOT IN (SELECT event_key FROM {holds})
       AND (r.aggregate_type, r.event_type) NOT IN (SELECT value ->> 'aggregate_type', value ->> 'event_type' FROM json_each(?4))
       AND NOT EXISTS (
         SELECT 1 FROM {events} b
@@ -51,6 +52,7 @@ WHERE e.id IN (
       AND w.next_attempt_at <= strftime('%Y-%m-%d %H:%M:%f', 'now')
       AND w.id NOT IN (SELECT value FROM json_each(?3))
       AND w.aggregate_id NOT IN (SELECT value FROM json_each(?5))
+      AND w.aggregate_id NOT IN (SELECT event_key FROM {holds})
       AND (w.aggregate_type, w.event_type) NOT IN (SELECT value ->> 'aggregate_type', value ->> 'event_type' FROM json_each(?4))
       AND NOT EXISTS (
         SELECT 1 FROM {events} b

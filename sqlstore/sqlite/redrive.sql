@@ -6,6 +6,11 @@ WHERE e.status = 'DEAD' AND e.id > ?1 AND {filter}
 ORDER BY e.id
 LIMIT ?2;
 
+DELETE FROM {holds}
+WHERE event IN (
+  SELECT e.id FROM {events} e WHERE e.status = 'DEAD' AND e.id > ?1 AND {filter} ORDER BY e.id LIMIT ?2
+);
+
 UPDATE {events}
 SET status = 'PENDING', retry_count = 0, last_error = NULL,
     next_attempt_at = min(created_at, strftime('%Y-%m-%d %H:%M:%f', 'now'))

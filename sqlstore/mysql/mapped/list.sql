@@ -6,7 +6,7 @@ SELECT e.ref, e.event_id, e.aggregate_type, e.aggregate_id, e.event_type, e.aggr
        coalesce(e.last_error, ''), e.shard, coalesce(e.published_to, ''),
        date_format(coalesce(e.created_at, CAST('1970-01-01' AS DATETIME(6))), '%Y-%m-%dT%H:%i:%s.%fZ'),
        date_format(e.published_at, '%Y-%m-%dT%H:%i:%s.%fZ'),
-       e.headers
+       e.status = 'DEAD' AND EXISTS (SELECT 1 FROM {holds} h WHERE h.event = e.ref AND h.event_key = left(e.event_key, 767)), e.headers
 FROM {events} e
 WHERE {filter}
 ORDER BY e.id

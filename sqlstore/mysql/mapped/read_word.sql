@@ -18,6 +18,7 @@
         AND (b.aggregate_type = e.aggregate_type AND b.aggregate_version > e.aggregate_version) IS NOT TRUE
       LIMIT 1
     ), 0) = 0
+    AND coalesce((SELECT 1 FROM {holds} h FORCE INDEX ({index_holds_key}) WHERE h.event_key = left(e.event_key, 767) LIMIT 1), 0) = 0
   ORDER BY {row_order}
   LIMIT :7
 );

@@ -20,6 +20,8 @@ UPDATE JSON_TABLE({picked_set}, '$[*]' COLUMNS (postrider_id varchar(767) CHARAC
 STRAIGHT_JOIN {theirs} postrider_theirs{by_id} ON postrider_theirs.{id} = {id_given}
 SET {set_pending};
 
+DELETE h FROM JSON_TABLE({picked_set}, '$[*]' COLUMNS (postrider_id varchar(767) CHARACTER SET utf8mb4 PATH '$')) postrider_picked STRAIGHT_JOIN {holds} h FORCE INDEX (PRIMARY) ON h.event = postrider_id;
+
 INSERT INTO {attempts} (event, outcome, error, actor)
 SELECT postrider_id, :3, :4, :5 FROM JSON_TABLE({picked_set}, '$[*]' COLUMNS (postrider_id varchar(767) CHARACTER SET utf8mb4 PATH '$')) postrider_picked;
 

@@ -14,6 +14,8 @@ FOR UPDATE /*!80019 OF postrider_theirs */ NOWAIT;
 
 DELETE f FROM JSON_TABLE({picked_set}, '$[*]' COLUMNS (postrider_id varchar(767) CHARACTER SET utf8mb4 PATH '$')) postrider_picked STRAIGHT_JOIN {failures} f FORCE INDEX (PRIMARY) ON f.event = postrider_id;
 
+DELETE h FROM JSON_TABLE({picked_set}, '$[*]' COLUMNS (postrider_id varchar(767) CHARACTER SET utf8mb4 PATH '$')) postrider_picked STRAIGHT_JOIN {holds} h FORCE INDEX (PRIMARY) ON h.event = postrider_id;
+
 INSERT INTO {attempts} (event, outcome, error, actor)
 SELECT postrider_id, :3, :4, :5 FROM JSON_TABLE({picked_set}, '$[*]' COLUMNS (postrider_id varchar(767) CHARACTER SET utf8mb4 PATH '$')) postrider_picked;
 

@@ -54,6 +54,16 @@ FROM (
 ORDER BY gone.aggregate_type, gone.aggregate_id
 ON DUPLICATE KEY UPDATE {versions}.version = greatest({versions}.version, gone.version), left_at = utc_timestamp(6);
 
+INSERT INTO {holds} (event, event_key)
+SELECT held.event, held.event_key
+FROM (
+  SELECT postrider_id AS event, left({key_of_row}, 767) AS event_key
+  FROM JSON_TABLE(:3, '$[*]' COLUMNS (postrider_n FOR ORDINALITY, postrider_id varchar(767) CHARACTER SET utf8mb4 PATH '$.id', postrider_holds boolean PATH '$.holds')) postrider_settled
+  STRAIGHT_JOIN {theirs} postrider_theirs{by_id} ON postrider_theirs.{id} = {id_given}
+  WHERE postrider_n IN ({picked}) AND postrider_holds IS TRUE
+) held
+ON DUPLICATE KEY UPDATE event_key = held.event_key, held_at = utc_timestamp(6);
+
 INSERT INTO {attempts} (event, outcome, error, actor, sink)
 SELECT postrider_id, CASE postrider_state WHEN 'DEAD' THEN 'dead' ELSE 'retry' END, postrider_error, :2, postrider_sink
 FROM JSON_TABLE(:3, '$[*]' COLUMNS (postrider_n FOR ORDINALITY, postrider_id varchar(767) CHARACTER SET utf8mb4 PATH '$.id', postrider_state varchar(10) CHARACTER SET utf8mb4 PATH '$.state',

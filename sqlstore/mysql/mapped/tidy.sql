@@ -1,5 +1,5 @@
 -- :1 event behind which the chunk begins, :2 its last event. Deletes side rows whose event is gone, or has come into a state for
--- which they do not hold; then what was kept of events that are gone.
+-- which they do not hold; holds whose event is gone or not DEAD; then what was kept of events that are gone.
 SELECT postrider_ref
 FROM (
   SELECT f.event AS postrider_ref, f.event_key, f.their_state, f.next_attempt_at
@@ -12,6 +12,20 @@ WHERE f.event_key = gone.event_key AND f.their_state = gone.their_state AND f.ne
 FOR UPDATE /*!80019 OF f */ SKIP LOCKED;
 
 DELETE f FROM JSON_TABLE({picked_set}, '$[*]' COLUMNS (postrider_id varchar(767) CHARACTER SET utf8mb4 PATH '$')) postrider_picked STRAIGHT_JOIN {failures} f FORCE INDEX (PRIMARY) ON f.event = postrider_id;
+
+-- A settle that writes a hold anew meanwhile gives it another time.
+SELECT postrider_ref
+FROM (
+  SELECT f.event AS postrider_ref, f.held_at
+  FROM {holds} f FORCE INDEX (PRIMARY)
+  LEFT JOIN {events} e ON e.id = {id_failed} AND left(e.event_key, 767) = f.event_key AND e.status = 'DEAD'
+  WHERE f.event > :1 AND f.event <= :2 AND e.id IS NULL
+) gone
+STRAIGHT_JOIN {holds} h FORCE INDEX (PRIMARY) ON h.event = postrider_ref
+WHERE h.held_at = gone.held_at
+FOR UPDATE /*!80019 OF h */ SKIP LOCKED;
+
+DELETE h FROM JSON_TABLE({picked_set}, '$[*]' COLUMNS (postrider_id varchar(767) CHARACTER SET utf8mb4 PATH '$')) postrider_picked STRAIGHT_JOIN {holds} h FORCE INDEX (PRIMARY) ON h.event = postrider_id;
 
 SELECT postrider_ref
 FROM (

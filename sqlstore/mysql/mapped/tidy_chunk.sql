@@ -5,6 +5,8 @@ FROM (
   FROM (
     (SELECT event FROM {failures} FORCE INDEX (PRIMARY) WHERE event > :1 ORDER BY event LIMIT :2)
     UNION
+    (SELECT event FROM {holds} FORCE INDEX (PRIMARY) WHERE event > :1 ORDER BY event LIMIT :2)
+    UNION
     (SELECT DISTINCT event FROM {attempts} FORCE INDEX ({index_attempts_event}) WHERE event > :1 ORDER BY event LIMIT :2)
   ) side
   ORDER BY event

@@ -18,6 +18,8 @@ WITH picked AS (
   ON CONFLICT (event) DO UPDATE
   SET event_key = excluded.event_key, state = excluded.state, their_state = excluded.their_state,
       retry_count = excluded.retry_count, last_error = excluded.last_error
+), released AS (
+  DELETE FROM {holds} h USING changed WHERE h.event = changed.ref
 ), kept AS (
   INSERT INTO {attempts} (event, outcome, error, actor) SELECT ref, $3, $4, $5 FROM changed
 )

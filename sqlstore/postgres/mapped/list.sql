@@ -6,7 +6,7 @@ SELECT e.ref, e.event_id, e.aggregate_type, e.aggregate_id, e.event_type, e.aggr
        coalesce(e.last_error, ''), e.shard, coalesce(e.published_to, ''),
        to_char(coalesce(e.created_at, 'epoch') AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
        to_char(e.published_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'),
-       e.headers
+       e.status = 'DEAD' AND EXISTS (SELECT FROM {holds} h WHERE h.event = e.ref AND h.event_key = e.event_key), e.headers
 FROM {events} e
 WHERE {filter}
 ORDER BY e.id

@@ -7,6 +7,7 @@ WITH needed(tbl, privilege) AS (VALUES
   ('{shards}', 'SELECT'), ('{shards}', 'INSERT'), ('{shards}', 'UPDATE'),
   ('{relays}', 'SELECT'), ('{relays}', 'INSERT'), ('{relays}', 'UPDATE'), ('{relays}', 'DELETE'),
   ('{attempts}', 'SELECT'), ('{attempts}', 'INSERT'), ('{attempts}', 'DELETE'),
+  ('{holds}', 'SELECT'), ('{holds}', 'INSERT'), ('{holds}', 'UPDATE'), ('{holds}', 'DELETE'),
   ('{versions}', 'SELECT'), ('{versions}', 'INSERT'), ('{versions}', 'UPDATE'),
   ('{jobs}', 'SELECT'), ('{jobs}', 'INSERT'), ('{jobs}', 'UPDATE'), ('{jobs}', 'DELETE'),
   ('{job_events}', 'SELECT'), ('{job_events}', 'INSERT'), ('{job_events}', 'DELETE'),

@@ -15,6 +15,9 @@ WITH failed AS (
   SELECT * FROM json_to_recordset($4::text::json) AS skip(aggregate_type text, event_type text)
 ), skip_key AS (
   SELECT value AS event_key FROM json_array_elements_text($5::text::json)
+), held_key AS (
+  -- As an array it is hashed once, whatever the statistics say.
+  SELECT unnest(ARRAY(SELECT event_key FROM {holds})) AS event_key
 ), batch AS MATERIALIZED (
   SELECT e.*
   FROM (VALUES {pending_words}) AS w(word)
@@ -28,6 +31,7 @@ WITH failed AS (
       AND e.id NOT IN (SELECT id FROM flight)
       AND (e.aggregate_type, e.event_type) NOT IN (SELECT aggregate_type, event_type FROM skip)
       AND e.event_key NOT IN (SELECT event_key FROM skip_key)
+      AND e.event_key NOT IN (SELECT event_key FROM held_key)
       AND CASE
         WHEN (SELECT failed.any FROM failed) THEN coalesce((
           SELECT CASE f.state WHEN 'PENDING' THEN f.next_attempt_at ELSE 'infinity' END

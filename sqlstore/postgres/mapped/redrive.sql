@@ -15,6 +15,8 @@ WITH picked AS (
   WHERE postrider_theirs.{id} = postrider_id::{id_type} AND {state_of_row} = postrider_their_state
     AND (NOT postrider_failed OR postrider_id IN (SELECT event FROM ours))
   RETURNING postrider_id AS ref
+), released AS (
+  DELETE FROM {holds} h USING changed WHERE h.event = changed.ref
 ), kept AS (
   INSERT INTO {attempts} (event, outcome, error, actor) SELECT ref, $3, $4, $5 FROM changed
 )

@@ -7,6 +7,8 @@ WITH picked AS (
   LIMIT $2
 ), changed AS (
   DELETE FROM {failures} f USING picked WHERE f.event = picked.ref AND f.state = 'DEAD' RETURNING f.event AS ref
+), released AS (
+  DELETE FROM {holds} h USING changed WHERE h.event = changed.ref
 ), kept AS (
   INSERT INTO {attempts} (event, outcome, error, actor) SELECT ref, $3, $4, $5 FROM changed
 )

@@ -4,7 +4,7 @@ WITH patience AS (
   SELECT set_config('lock_timeout', '100ms', true)
 ), settled AS (
   SELECT settled.*
-  FROM patience, json_to_recordset($3::text::json) AS settled(id text, shard smallint, epoch bigint, state text, retry_count int, retry_after float8, error text, sink text, held boolean)
+  FROM patience, json_to_recordset($3::text::json) AS settled(id text, shard smallint, epoch bigint, state text, retry_count int, retry_after float8, error text, sink text, held boolean, holds boolean)
 ), proven AS (
   SELECT l.shard, l.epoch
   FROM {shards} l
@@ -16,7 +16,8 @@ WITH patience AS (
   SET {set_failed}
   FROM (
     SELECT s.id AS postrider_id, s.shard AS postrider_shard, s.state AS postrider_state, s.retry_count AS postrider_retry_count,
-           s.retry_after AS postrider_retry_after, s.error AS postrider_error, s.sink AS postrider_sink, s.held AS postrider_held
+           s.retry_after AS postrider_retry_after, s.error AS postrider_error, s.sink AS postrider_sink, s.held AS postrider_held,
+           s.holds AS postrider_holds
     FROM settled s JOIN proven USING (shard, epoch)
   ) postrider_settled
   WHERE postrider_theirs.{id} = postrider_id::{id_type} AND {row_is_pending} AND {shard_of_row} = postrider_shard
@@ -26,7 +27,7 @@ WITH patience AS (
   RETURNING postrider_id AS id, {type_of_row} AS aggregate_type, {aggregate_of_row} AS aggregate_id, {version_of_row} AS aggregate_version,
             {key_of_row} AS event_key,
             postrider_state AS state, postrider_retry_count AS retry_count, postrider_retry_after AS retry_after,
-            postrider_error AS error, postrider_sink AS sink, postrider_held AS held
+            postrider_error AS error, postrider_sink AS sink, postrider_held AS held, postrider_holds AS holds
 ), recorded AS (
   INSERT INTO {failures} AS f (event, event_key, state, their_state, retry_count, next_attempt_at, last_error)
   SELECT id, event_key, state, CASE state WHEN 'DEAD' THEN '{their_dead}' ELSE 'PENDING' END, retry_count,
@@ -43,6 +44,10 @@ WITH patience AS (
   GROUP BY aggregate_type, aggregate_id
   ON CONFLICT (aggregate_type, aggregate_id) DO UPDATE
   SET version = greatest(v.version, excluded.version), left_at = excluded.left_at
+), kept_back AS (
+  INSERT INTO {holds} (event, event_key)
+  SELECT id, event_key FROM failed WHERE holds
+  ON CONFLICT (event) DO UPDATE SET event_key = excluded.event_key, held_at = excluded.held_at
 ), kept AS (
   INSERT INTO {attempts} (event, outcome, error, actor, sink)
   SELECT id, CASE state WHEN 'DEAD' THEN 'dead' ELSE 'retry' END, error, $2, sink FROM failed WHERE held IS NOT TRUE

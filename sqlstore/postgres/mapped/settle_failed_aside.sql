@@ -4,7 +4,7 @@ WITH patience AS (
   SELECT set_config('lock_timeout', '100ms', true)
 ), settled AS (
   SELECT settled.*
-  FROM patience, json_to_recordset($3::text::json) AS settled(id text, shard smallint, epoch bigint, state text, retry_count int, retry_after float8, error text, sink text, held boolean)
+  FROM patience, json_to_recordset($3::text::json) AS settled(id text, shard smallint, epoch bigint, state text, retry_count int, retry_after float8, error text, sink text, held boolean, holds boolean)
 ), proven AS (
   SELECT l.shard, l.epoch
   FROM {shards} l
@@ -12,7 +12,7 @@ WITH patience AS (
   ORDER BY l.shard
   FOR KEY SHARE
 ), failed AS (
-  SELECT s.id, e.aggregate_type, e.aggregate_id, e.aggregate_version, e.event_key, s.state, s.retry_count, s.retry_after, s.error, s.sink, s.held
+  SELECT s.id, e.aggregate_type, e.aggregate_id, e.aggregate_version, e.event_key, s.state, s.retry_count, s.retry_after, s.error, s.sink, s.held, s.holds
   FROM settled s
   JOIN proven USING (shard, epoch)
   JOIN {rows} e ON e.id = s.id::{id_type} AND e.their_state = 'PENDING' AND e.shard = s.shard
@@ -35,6 +35,10 @@ WITH patience AS (
   GROUP BY aggregate_type, aggregate_id
   ON CONFLICT (aggregate_type, aggregate_id) DO UPDATE
   SET version = greatest(v.version, excluded.version), left_at = excluded.left_at
+), kept_back AS (
+  INSERT INTO {holds} (event, event_key)
+  SELECT id, event_key FROM failed WHERE holds
+  ON CONFLICT (event) DO UPDATE SET event_key = excluded.event_key, held_at = excluded.held_at
 ), kept AS (
   INSERT INTO {attempts} (event, outcome, error, actor, sink)
   SELECT id, CASE state WHEN 'DEAD' THEN 'dead' ELSE 'retry' END, error, $2, sink FROM failed WHERE held IS NOT TRUE

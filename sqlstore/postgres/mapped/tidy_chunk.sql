@@ -8,6 +8,8 @@ FROM (
   FROM (
     (SELECT event FROM {failures} WHERE event > $1 ORDER BY event LIMIT $2)
     UNION
+    (SELECT event FROM {holds} WHERE event > $1 ORDER BY event LIMIT $2)
+    UNION
     (SELECT DISTINCT event FROM {attempts} WHERE event > $1 ORDER BY event LIMIT $2)
   ) side
   ORDER BY event

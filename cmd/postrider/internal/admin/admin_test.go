@@ -147,12 +147,13 @@ func TestStatusPage(t *testing.T) {
 			States:               map[postrider.State]int64{postrider.StatePending: 1234, postrider.StateDead: 5},
 			Estimated:            true,
 			OldestPendingSeconds: 75,
+			HeldKeys:             77,
 			Shards:               operator.Shards{Total: 64, Owned: 60, Free: 1, Expired: 3},
 			Relays:               []operator.Relay{{ID: "RELAYID", Host: "node-1", Version: "v1.2.3", HeartbeatSeconds: 0.5, Shards: 60}},
 			Sinks:                []relay.SinkState{{Name: "main", Type: "kafka", Circuit: relay.CircuitOpen, LastError: "connection refused"}},
 			KeyGroups:            []operator.KeyGroup{{Shard: 7, OldestKey: "order-17", OldestEventID: "EVENTID", LastError: "no leader"}},
 		},
-		dead: []operator.DeadGroup{{Sink: "SINKNAME", AggregateType: "order", EventType: "OrderPaid", Error: "too large: <n> bytes", Count: 5, Sample: "SAMPLEID"}},
+		dead: []operator.DeadGroup{{Sink: "SINKNAME", AggregateType: "order", EventType: "OrderPaid", Error: "too large: <n> bytes", Count: 5, Holding: 333, Sample: "SAMPLEID"}},
 	}
 	c.Jobs = func(context.Context) ([]operator.Job, error) {
 		return []operator.Job{{ID: "17", Kind: operator.JobRedrive, State: operator.JobPaused, Total: 9, Looked: 4, Rate: 2, Who: "bob", Reason: "room"}}, nil
@@ -165,6 +166,7 @@ func TestStatusPage(t *testing.T) {
 		"not ready", "sink main is unavailable since noon", "1234", "(estimate)", "1m15s", "RELAYID", "node-1", "500ms ago",
 		"60 owned, 1 free, 3 expired", "kafka", "connection refused", "order-17", "EVENTID", "no leader",
 		"OrderPaid", "too large: &lt;n&gt; bytes", "SAMPLEID", "SINKNAME", "v1.2.3",
+		"on hold because of dead letters: <strong>77<", ">333<",
 		"Job 17: redrive PAUSED, 4 of 9 events at 2/s. bob: room",
 	} {
 		if !strings.Contains(w.Body.String(), want) {

@@ -64,9 +64,10 @@ func (c *command) printDead(groups []operator.DeadGroup) error {
 }
 
 func (c *command) printGroups(groups []operator.DeadGroup) error {
-	t := newTable(c.stdout, "EVENTS", "SINK", "AGGREGATE TYPE", "EVENT TYPE", "OLDEST", "ONE OF THEM", "ERROR")
+	t := newTable(c.stdout, "EVENTS", "HOLDING", "SINK", "AGGREGATE TYPE", "EVENT TYPE", "OLDEST", "ONE OF THEM", "ERROR")
 	for _, g := range groups {
-		t.row(strconv.FormatInt(g.Count, 10), g.Sink, g.AggregateType, g.EventType, human.UTC(g.Oldest), g.Sample, g.Error)
+		t.row(strconv.FormatInt(g.Count, 10), strconv.FormatInt(g.Holding, 10), g.Sink, g.AggregateType, g.EventType,
+			human.UTC(g.Oldest), g.Sample, g.Error)
 	}
 	return t.flush()
 }

@@ -115,6 +115,9 @@ func (c *command) printColumns(r operator.Row) error {
 	t.row("retry_count", strconv.Itoa(r.RetryCount))
 	t.row("next_attempt_at", human.UTC(r.NextAttemptAt))
 	t.row("last_error", r.LastError)
+	if r.Holds {
+		t.row("holds", "the other events of its key, until it is redriven or discarded")
+	}
 	if r.Shard != nil {
 		t.row("shard", strconv.Itoa(*r.Shard))
 	}

@@ -74,6 +74,9 @@ func (c *command) printStatus(s operator.Status, jobs []operator.Job, r config.R
 			t.row(string(state), countText(state, n, s.Estimated))
 		}
 	}
+	if s.HeldKeys > 0 {
+		t.row("keys on hold", fmt.Sprintf("%d: postrider dead list shows why; redrive or discard what holds them", s.HeldKeys))
+	}
 	t.row("oldest unpublished", human.Seconds(s.OldestPendingSeconds))
 	if r.Claim == config.ClaimShard {
 		t.row("shards", fmt.Sprintf("%d: %d owned, %d free, %d expired", s.Shards.Total, s.Shards.Owned, s.Shards.Free, s.Shards.Expired))

@@ -44,11 +44,12 @@ func Parse(file string, data []byte, lookup func(string) (string, bool)) (*Confi
 			if r.isClean(func() { c.Outbox = readOutbox(o.field("outbox")) }) {
 				known = c.Outbox
 			}
-			c.Relay = readRelay(o.field("relay"), known)
+			var noHold *mistake
+			c.Relay, noHold = readRelay(o.field("relay"), known)
 			o.require("sinks", "name at least one: sinks: {main: {type: stdout}}")
 			c.Sinks = readSinks(o.field("sinks"))
 			o.require("routes", "without one no event goes anywhere: routes: [{sink: main}]")
-			c.Routes = readRoutes(o.field("routes"), c.Sinks, defaultRoute(c))
+			c.Routes = readRoutes(o.field("routes"), c.Sinks, defaultRoute(c), noHold)
 			c.Admin = readAdmin(o.field("admin"))
 			c.Log = readLog(o.field("log"))
 		})
@@ -62,7 +63,7 @@ func Parse(file string, data []byte, lookup func(string) (string, bool)) (*Confi
 // defaultRoute is what a route leaves open.
 func defaultRoute(c Config) Route {
 	if c.Outbox.Preset == "debezium" {
-		return Route{Topic: "outbox.event.{aggregate_type}", Key: relay.DefaultKey, Headers: HeadersDebezium, Retry: c.Relay.Retry}
+		return Route{Topic: "outbox.event.{aggregate_type}", Key: relay.DefaultKey, Headers: HeadersDebezium, Retry: c.Relay.Retry, OnDead: c.Relay.OnDead}
 	}
-	return Route{Topic: relay.DefaultTopic, Key: relay.DefaultKey, Headers: HeadersPostrider, Retry: c.Relay.Retry}
+	return Route{Topic: relay.DefaultTopic, Key: relay.DefaultKey, Headers: HeadersPostrider, Retry: c.Relay.Retry, OnDead: c.Relay.OnDead}
 }

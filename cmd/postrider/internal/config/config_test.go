@@ -85,7 +85,7 @@ func TestEveryValueIsRead(t *testing.T) {
 			Lease: 20 * time.Second, PublishTimeout: 1500 * time.Millisecond,
 			Poll:        Poll{Min: 10 * time.Millisecond, Max: time.Second},
 			OnPublished: KeepPublished, Retention: 0, Cleanup: Cleanup{Interval: 30 * time.Second, Chunk: 50},
-			Grace: time.Millisecond, Retry: schedule, OnDead: ContinueKey,
+			Grace: time.Millisecond, Retry: schedule, OnDead: HoldKey,
 		},
 		Sinks: []Sink{
 			{Name: "main", Type: SinkKafka, Kafka: &Kafka{
@@ -108,10 +108,10 @@ func TestEveryValueIsRead(t *testing.T) {
 		Routes: []Route{
 			{AggregateType: "order", EventType: "order.*", Sink: "main", Topic: "orders.{event_type}", Headers: HeadersDebezium,
 				Key: "{aggregate_type}/{key}", SetHeaders: map[string]string{"source": "shop/{aggregate_type}", "team": "a"},
-				Retry: Retry{Backoff: &Backoff{Initial: 2 * time.Second, Max: time.Hour, Attempts: 3}, Jitter: 0}},
+				Retry: Retry{Backoff: &Backoff{Initial: 2 * time.Second, Max: time.Hour, Attempts: 3}, Jitter: 0}, OnDead: HoldKey},
 			{AggregateType: "order", Sink: "jet", Topic: "x.{aggregate_type}.{aggregate_id}", Key: "{key}", Headers: HeadersPostrider,
-				Retry: Retry{Schedule: []time.Duration{time.Second}, Jitter: 0.055}},
-			{EventType: "*", Sink: "out", Topic: "plain", Key: "{key}", Headers: HeadersPostrider, Retry: schedule},
+				Retry: Retry{Schedule: []time.Duration{time.Second}, Jitter: 0.055}, OnDead: ContinueKey},
+			{EventType: "*", Sink: "out", Topic: "plain", Key: "{key}", Headers: HeadersPostrider, Retry: schedule, OnDead: HoldKey},
 		},
 		Admin: Admin{Listen: "0.0.0.0:8970", Token: "t"},
 		Log:   Log{Level: slog.LevelDebug, Format: LogJSON},

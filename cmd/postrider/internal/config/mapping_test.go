@@ -86,8 +86,8 @@ func TestDebeziumPresetRoutesAsItsRouterDoes(t *testing.T) {
 		t.Errorf("table %s, on_published %s", c.Outbox.Table, c.Relay.OnPublished)
 	}
 	want := []Route{
-		{AggregateType: "order", Sink: "main", Topic: "orders", Key: "{key}", Headers: HeadersPostrider, Retry: c.Relay.Retry},
-		{Sink: "main", Topic: "outbox.event.{aggregate_type}", Key: "{key}", Headers: HeadersDebezium, Retry: c.Relay.Retry},
+		{AggregateType: "order", Sink: "main", Topic: "orders", Key: "{key}", Headers: HeadersPostrider, Retry: c.Relay.Retry, OnDead: ContinueKey},
+		{Sink: "main", Topic: "outbox.event.{aggregate_type}", Key: "{key}", Headers: HeadersDebezium, Retry: c.Relay.Retry, OnDead: ContinueKey},
 	}
 	if !reflect.DeepEqual(c.Routes, want) {
 		t.Errorf("got %+v", c.Routes)

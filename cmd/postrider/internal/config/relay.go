@@ -49,8 +49,8 @@ type Relay struct {
 	PublishTimeout time.Duration
 	// Retry is the policy of every route that has none of its own.
 	Retry Retry
-	// OnDead says what becomes of a key whose event is DEAD. The default,
-	// and for now the only one, is continue.
+	// OnDead says what becomes of a key whose event is DEAD, for routes that
+	// do not say it and events without a route. The default is continue.
 	OnDead OnDead
 }
 
@@ -112,8 +112,9 @@ const (
 	longestPublishTimeout = 10 * time.Second // of those that are not given
 )
 
-func readRelay(v value, outbox Outbox) Relay {
-	relay := Relay{
+// readRelay also returns what is wrong with keys that DEAD events hold, or nil.
+func readRelay(v value, outbox Outbox) (relay Relay, noHold *mistake) {
+	relay = Relay{
 		Name:             "default",
 		Claim:            ClaimShard,
 		Shards:           64,
@@ -130,17 +131,34 @@ func readRelay(v value, outbox Outbox) Relay {
 	}
 	v.object(func(o *object) {
 		strAs(o, "name", &relay.Name, parseName)
-		readSharing(o, &relay, outbox)
+		noHold = whyNoHold(readSharing(o, &relay, outbox), relay.Claim, outbox)
 		readLimits(o, &relay)
 		readPoll(o.field("poll"), &relay.Poll)
 		readPublished(o, &relay, outbox)
 		duration(o, "grace", &relay.Grace, time.Millisecond)
 		relay.Retry = readRetry(o.field("retry"), relay.Retry)
-		if choice(o, "on_dead", &relay.OnDead, ContinueKey, HoldKey) && relay.OnDead == HoldKey {
-			o.problem("on_dead", "hold is not available in this version", "write continue")
-		}
+		readOnDead(o, &relay.OnDead, noHold)
 	})
-	return relay
+	return relay, noHold
+}
+
+// whyNoHold tells what keeps DEAD events from holding their keys.
+func whyNoHold(asked order, claim Claim, outbox Outbox) *mistake {
+	switch {
+	case outbox.Database == MongoDB:
+		return &mistake{"hold is not available with MongoDB in this version", "write continue"}
+	case claim == ClaimRow:
+		return &mistake{"hold asks for order, and claim: row keeps none", "write claim: shard, or continue"}
+	case asked == orderNone:
+		return &mistake{"hold asks for order, and order is none", "write order: key, or continue"}
+	}
+	return nil
+}
+
+func readOnDead(o *object, onDead *OnDead, noHold *mistake) {
+	if choice(o, "on_dead", onDead, ContinueKey, HoldKey) && *onDead == HoldKey && noHold != nil {
+		o.problem("on_dead", noHold.message, noHold.hint)
+	}
 }
 
 var plainName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$`)
@@ -154,7 +172,7 @@ func parseName(text string) (string, *mistake) {
 	return text, nil
 }
 
-func readSharing(o *object, relay *Relay, outbox Outbox) {
+func readSharing(o *object, relay *Relay, outbox Outbox) (asked order) {
 	choice(o, "claim", &relay.Claim, ClaimShard, ClaimRow)
 	switch {
 	case relay.Claim != ClaimRow || outbox.takesClaims():
@@ -163,18 +181,19 @@ func readSharing(o *object, relay *Relay, outbox Outbox) {
 	default:
 		o.problem("claim", "row needs a table with columns for it", "map columns.claim_token, columns.processing_until and status.processing, or write claim: shard, which serves every table")
 	}
-	readOrder(o, relay)
+	asked = readOrder(o, relay)
 	integer(o, "shards", &relay.Shards, 1, maxShards)
 	duration(o, "lease", &relay.Lease, time.Second)
 	relay.PublishTimeout = min(longestPublishTimeout, relay.Lease/2)
 	if duration(o, "publish_timeout", &relay.PublishTimeout, time.Millisecond) && relay.PublishTimeout >= relay.Lease {
 		o.problem("publish_timeout", "must be shorter than lease", "a relay hands nothing to a sink that could outlive its lease")
 	}
+	return asked
 }
 
 // readOrder refuses what asks for order of relays that keep none.
-func readOrder(o *object, relay *Relay) {
-	asked := orderKey
+func readOrder(o *object, relay *Relay) (asked order) {
+	asked = orderKey
 	if relay.Claim == ClaimRow {
 		asked = orderNone
 	}
@@ -188,6 +207,7 @@ func readOrder(o *object, relay *Relay) {
 	case asked == orderNone && o.has("version_gap"):
 		o.problem("version_gap", "asks for order, and order is none", "write order: key, or remove it")
 	}
+	return asked
 }
 
 // parseVersionGap takes hold, as 0, or how long to hold.

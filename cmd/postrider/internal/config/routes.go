@@ -29,6 +29,8 @@ type Route struct {
 	SetHeaders map[string]string
 	// Retry is the route's own policy, or that of the relay.
 	Retry Retry
+	// OnDead is the route's own, or that of the relay.
+	OnDead OnDead
 }
 
 // Headers is a layout of message headers.
@@ -47,13 +49,14 @@ type placedRoute struct {
 	line int
 }
 
-// readRoutes takes what a route leaves open from the defaults.
-func readRoutes(v value, sinks []Sink, defaults Route) []Route {
+// readRoutes takes what a route leaves open from the defaults. noHold is what is
+// wrong with keys that DEAD events hold, or nil.
+func readRoutes(v value, sinks []Sink, defaults Route, noHold *mistake) []Route {
 	var routes []Route
 	var placed []placedRoute
 	isList := v.items(func(item value) {
 		var route Route
-		if item.r.isClean(func() { route = readRoute(item, sinks, defaults) }) {
+		if item.r.isClean(func() { route = readRoute(item, sinks, defaults, noHold) }) {
 			reportUnreachable(item, route, placed)
 			placed = append(placed, placedRoute{route, item.at.Line})
 		}
@@ -75,7 +78,7 @@ func reportUnreachable(v value, route Route, earlier []placedRoute) {
 	}
 }
 
-func readRoute(v value, sinks []Sink, defaults Route) Route {
+func readRoute(v value, sinks []Sink, defaults Route, noHold *mistake) Route {
 	route := defaults
 	v.object(func(o *object) {
 		strAs(o, "aggregate_type", &route.AggregateType, parsePattern)
@@ -94,6 +97,7 @@ func readRoute(v value, sinks []Sink, defaults Route) Route {
 		choice(o, "headers", &route.Headers, HeadersPostrider, HeadersCloudEvents, HeadersDebezium)
 		route.SetHeaders = readHeaders(o.field("set_headers"))
 		route.Retry = readRetry(o.field("retry"), defaults.Retry)
+		readOnDead(o, &route.OnDead, noHold)
 	})
 	return route
 }

@@ -24,6 +24,7 @@ func RelayConfig(c *config.Config, store relay.Store) relay.Config {
 		PollMin:          r.Poll.Min,
 		PollMax:          r.Poll.Max,
 		Retry:            retryPolicy(r.Retry),
+		OnDead:           relay.OnDead(r.OnDead),
 		PublishTimeout:   r.PublishTimeout,
 		Grace:            r.Grace,
 		CleanEvery:       r.Cleanup.Interval,
@@ -69,6 +70,7 @@ func routes(c *config.Config) []relay.Route {
 			SetHeaders:    r.SetHeaders,
 			Headers:       relay.HeaderStyle(r.Headers),
 			Retry:         &retry,
+			OnDead:        relay.OnDead(r.OnDead),
 		}
 	}
 	return list

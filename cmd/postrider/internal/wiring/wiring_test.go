@@ -44,9 +44,10 @@ relay:
   cleanup: {interval: 2s, chunk: 5}
   grace: 4s
   retry: {schedule: [1s, 2s], jitter: 10%}
+  on_dead: hold
 sinks: {main: {type: stdout}}
 routes:
-  - {aggregate_type: order, event_type: Order*, sink: main, topic: orders, key: "{aggregate_type}-{key}", headers: debezium,
+  - {aggregate_type: order, event_type: Order*, sink: main, topic: orders, key: "{aggregate_type}-{key}", headers: debezium, on_dead: continue,
      set_headers: {source: shop}}
   - {sink: main, retry: {backoff: {initial: 1s, max: 1m, attempts: 7}}}
 `
@@ -58,11 +59,11 @@ func TestRelayConfig(t *testing.T) {
 	want := relay.Config{
 		Name: "orders", Claim: relay.ClaimShard, VersionGap: 90 * time.Second, Shards: 8, Batch: 10, MaxInFlight: 20, MaxInFlightBytes: 1 << 20,
 		Lease: 9 * time.Second, PublishTimeout: 3 * time.Second, PollMin: time.Millisecond, PollMax: 2 * time.Millisecond,
-		Retention: time.Hour, CleanEvery: 2 * time.Second, CleanChunk: 5, Grace: 4 * time.Second, Retry: schedule,
+		Retention: time.Hour, CleanEvery: 2 * time.Second, CleanChunk: 5, Grace: 4 * time.Second, Retry: schedule, OnDead: relay.OnDeadHold,
 		Routes: []relay.Route{
 			{AggregateType: "order", EventType: "Order*", Sink: "main", Topic: "orders", Key: "{aggregate_type}-{key}",
-				Headers: relay.HeadersDebezium, SetHeaders: map[string]string{"source": "shop"}, Retry: &schedule},
-			{Sink: "main", Topic: "{aggregate_type}", Key: "{key}", Headers: relay.HeadersPostrider, Retry: &backoff},
+				Headers: relay.HeadersDebezium, SetHeaders: map[string]string{"source": "shop"}, Retry: &schedule, OnDead: relay.OnDeadContinue},
+			{Sink: "main", Topic: "{aggregate_type}", Key: "{key}", Headers: relay.HeadersPostrider, Retry: &backoff, OnDead: relay.OnDeadHold},
 		},
 	}
 	if !reflect.DeepEqual(got, want) {
