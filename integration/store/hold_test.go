@@ -146,6 +146,12 @@ func TestTidyLeavesAHoldThatIsWrittenAnew(t *testing.T) {
 // TestRedrivenEventsAreNotPassedBelowAFloor has a relay whose reads have passed the events of a key long before another process
 // redrives them.
 func TestRedrivenEventsAreNotPassedBelowAFloor(t *testing.T) {
+	t.Run("each of them holds the key", func(t *testing.T) { redriveBelowAFloor(t, 0) })
+	t.Run("the last of them holds the key", func(t *testing.T) { redriveBelowAFloor(t, 99) })
+}
+
+// redriveBelowAFloor has the first events die without holding the key, as they do before on_dead is changed.
+func redriveBelowAFloor(t *testing.T, without int) {
 	d := newPostgres(t, "POSTRIDER_TEST_POSTGRES")
 	s, a := d.store(t, sqlstore.Config{}), relay.Member{Name: "main", ID: "a", Shards: shards, LeaseTTL: time.Hour}
 	h := held{s, t, a, ownAll(t, s, a)}
@@ -156,9 +162,13 @@ func TestRedrivenEventsAreNotPassedBelowAFloor(t *testing.T) {
 	}
 	add(dead)
 	var all []string
-	for _, e := range h.read() {
+	for i, e := range h.read() {
 		all = append(all, e.ID)
-		h.die(e)
+		if i < without {
+			h.settle(e, postrider.StateDead, "refused")
+		} else {
+			h.die(e)
+		}
 	}
 	add(later)
 	for start := time.Now(); time.Since(start) < 1500*time.Millisecond; { // the floors rise to the later events

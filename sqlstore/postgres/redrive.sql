@@ -11,9 +11,12 @@ WITH picked AS (
   SET status = 'PENDING', retry_count = 0, last_error = NULL, next_attempt_at = least(e.created_at, now())
   FROM picked
   WHERE e.id = picked.id AND e.status = 'DEAD'
-  RETURNING e.id
+  RETURNING e.id, e.aggregate_id
 ), released AS (
-  UPDATE {holds} h SET redriven = true FROM changed WHERE h.event = changed.id
+  -- Of a held key every redriven event gets the mark by which reads start low enough, also one that died without holding it.
+  INSERT INTO {holds} AS h (event, event_key, redriven)
+  SELECT id, aggregate_id, true FROM changed WHERE aggregate_id IN (SELECT event_key FROM {holds})
+  ON CONFLICT (event) DO UPDATE SET redriven = true
 )
 INSERT INTO {attempts} (event, outcome, error, actor)
 SELECT id, $3, $4, $5 FROM changed
