@@ -27,32 +27,19 @@ func (s *Store) CreateJob(ctx context.Context, n operator.NewJob) (job operator.
 	if err != nil {
 		return job, err
 	}
-	f := n.Filter
-	f.State = ""
-	condition, args, err := s.where(ids, f, ownParameters+1)
+	n.Filter.State = "" // the statement chooses what is DEAD
+	condition, args, err := s.where(ids, n.Filter, ownParameters+1)
 	if err != nil {
 		return job, s.fail(op, err)
 	}
 	limit := int64(math.MaxInt64)
-	if f.Limit > 0 {
-		limit = int64(f.Limit)
+	if n.Filter.Limit > 0 {
+		limit = int64(n.Filter.Limit)
 	}
 	var found []operator.Job
 	err = s.repeat(ctx, op, func() error {
-		return s.inTx(ctx, func(tx *sql.Tx) error {
-			var made []int64
-			err := s.runIn(ctx, op, tx, "job_new", into(&made, scanValue[int64]),
-				string(n.Kind), text.Clean(n.Action.Who), text.Clean(n.Action.Reason), text.Clean(f.String()), n.Rate)
-			if err != nil {
-				return err
-			}
-			if err := s.runFilteredIn(ctx, op, tx, "job_freeze", condition, nil, append([]any{made[0], limit}, args...)...); err != nil {
-				return err
-			}
-			if err := s.runIn(ctx, op, tx, "job_begin", nil, made[0]); err != nil {
-				return err
-			}
-			found, err = s.jobIn(ctx, op, tx, made[0])
+		return s.inTx(ctx, func(tx *sql.Tx) (err error) {
+			found, err = s.freeze(ctx, op, tx, n, condition, append([]any{limit}, args...))
 			return err
 		})
 	})
@@ -60,6 +47,24 @@ func (s *Store) CreateJob(ctx context.Context, n operator.NewJob) (job operator.
 		return job, err
 	}
 	return found[0], nil
+}
+
+// freeze stores a job, with the events that the condition selects as its set, and returns it. args are the highest number of
+// events and those of the condition.
+func (s *Store) freeze(ctx context.Context, op string, tx *sql.Tx, n operator.NewJob, condition string, args []any) (found []operator.Job, err error) {
+	var made []int64
+	err = s.runIn(ctx, op, tx, "job_new", into(&made, scanValue[int64]),
+		string(n.Kind), text.Clean(n.Action.Who), text.Clean(n.Action.Reason), text.Clean(n.Filter.String()), n.Rate)
+	if err != nil {
+		return nil, err
+	}
+	if err := s.runFilteredIn(ctx, op, tx, "job_freeze", condition, nil, append([]any{made[0]}, args...)...); err != nil {
+		return nil, err
+	}
+	if err := s.runIn(ctx, op, tx, "job_begin", nil, made[0]); err != nil {
+		return nil, err
+	}
+	return s.jobIn(ctx, op, tx, made[0])
 }
 
 func checkJob(n operator.NewJob) error {
@@ -112,23 +117,10 @@ func (s *Store) SteerJob(ctx context.Context, id string, to operator.JobState, a
 		steered = text.Clean(steered + ": " + a.Reason)
 	}
 	var found []operator.Job
-	steerable := false
+	ended := false
 	err = s.repeat(ctx, op, func() error {
 		return s.inTx(ctx, func(tx *sql.Tx) (err error) {
-			if err := s.runIn(ctx, op, tx, "job_lock", nil, number); err != nil {
-				return err
-			}
-			if found, err = s.jobIn(ctx, op, tx, number); err != nil {
-				return err
-			}
-			steerable = len(found) == 1 && found[0].FinishedAt == nil
-			if !steerable || found[0].State == to {
-				return nil
-			}
-			if err := s.runIn(ctx, op, tx, "job_steer", nil, number, string(to), steered); err != nil {
-				return err
-			}
-			found, err = s.jobIn(ctx, op, tx, number)
+			found, ended, err = s.steer(ctx, op, tx, number, to, steered)
 			return err
 		})
 	})
@@ -137,10 +129,29 @@ func (s *Store) SteerJob(ctx context.Context, id string, to operator.JobState, a
 		return job, err
 	case len(found) == 0:
 		return job, s.noJob(id)
-	case !steerable:
+	case ended:
 		return job, &operator.JobStateError{ID: id, State: found[0].State, To: to}
 	}
 	return found[0], nil
+}
+
+// steer finds a job as it stands afterwards; ended says that it had ended before.
+func (s *Store) steer(ctx context.Context, op string, tx *sql.Tx, number int64, to operator.JobState, steered string) (found []operator.Job, ended bool, err error) {
+	var locked []int64
+	if err := s.runIn(ctx, op, tx, "job_lock", into(&locked, scanValue[int64]), number); err != nil || len(locked) == 0 {
+		return nil, false, err
+	}
+	if found, err = s.jobIn(ctx, op, tx, number); err != nil {
+		return nil, false, err
+	}
+	if ended = found[0].FinishedAt != nil; ended || found[0].State == to {
+		return found, ended, nil
+	}
+	if err := s.runIn(ctx, op, tx, "job_steer", nil, number, string(to), steered); err != nil {
+		return nil, false, err
+	}
+	found, err = s.jobIn(ctx, op, tx, number)
+	return found, false, err
 }
 
 // steering says what was done to a job that came into a state, for people.

@@ -71,15 +71,11 @@ var jobStepTests = map[string]func(*fixture){
 		}
 	},
 
-	"A job does not outrun its rate": func(f *fixture) {
+	"A job does not outrun its rate, however many step": func(f *fixture) {
 		const rate = 12
 		ids := f.addDead("x", 2*rate+1)
-		job := f.createJob(operator.NewJob{Kind: operator.JobRedrive, Rate: rate})
-		for f.job(job.ID).State == operator.JobRunning {
-			if next := f.step(); next > time.Second {
-				f.Fatalf("due in %v", next)
-			}
-		}
+		f.createJob(operator.NewJob{Kind: operator.JobRedrive, Rate: rate})
+		f.stepAtOnce(3)
 		var at []time.Time
 		for _, id := range ids {
 			attempts := f.attempts(id)
@@ -121,24 +117,12 @@ var jobStepTests = map[string]func(*fixture){
 
 	// The events become DEAD again while others step, so that a part that is done twice shows.
 	"Several who step at once do every event once": func(f *fixture) {
-		ids := f.addDead("x", 3000)
+		ids := f.addDead("x", 1500)
 		job := f.createJob(operator.NewJob{Kind: operator.JobRedrive})
-		var wait sync.WaitGroup
-		for range 4 {
-			wait.Go(func() {
-				for {
-					next, err := f.Jobs.StepJobs(f.ctx)
-					if err != nil || next < 0 {
-						if err != nil {
-							f.Error(err)
-						}
-						return
-					}
-				}
-			})
-		}
-		f.kill(ids...)
-		wait.Wait()
+		var killing sync.WaitGroup
+		killing.Go(func() { f.kill(ids...) })
+		f.stepAtOnce(4)
+		killing.Wait()
 		if job = f.job(job.ID); job.Looked != len(ids) || job.Changed != len(ids) {
 			f.Errorf("job is %+v", job)
 		}
@@ -171,6 +155,28 @@ var jobStepTests = map[string]func(*fixture){
 		}
 		f.wantRedrivenOnce(ids)
 	},
+}
+
+// stepAtOnce carries all jobs out by several who step at once.
+func (f *fixture) stepAtOnce(many int) {
+	var wait sync.WaitGroup
+	for range many {
+		wait.Go(func() {
+			for {
+				next, err := f.Jobs.StepJobs(f.ctx)
+				switch {
+				case err != nil:
+					f.Error(err)
+					return
+				case next < 0:
+					return
+				case next > time.Second:
+					f.Errorf("a job is due in %v", next)
+				}
+			}
+		})
+	}
+	wait.Wait()
 }
 
 func (f *fixture) rows(filter operator.Filter) []operator.Row {

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"sync"
@@ -134,6 +135,7 @@ func TestInitUpgradesTablesOfTheFirstVersion(t *testing.T) {
 			"ALTER TABLE " + schema + "outbox_relays DROP COLUMN claim",
 			"DELETE FROM " + schema + "outbox_schema WHERE version > 1",
 		}
+		undo = append(undo, withoutJobs(schema+"outbox")...)
 		if d.dialect.String() != sqlstore.MySQL.String() { // whose first version had the indexes of the second
 			undo = append(undo,
 				"DROP INDEX "+schema+"outbox_events_gaps",
@@ -161,8 +163,8 @@ func TestInitUpgradesTablesOfTheFirstVersion(t *testing.T) {
 	})
 }
 
-// TestInitUpgradesTablesOfTheVersionBefore has events in every state, which an upgrade must leave as they are.
-func TestInitUpgradesTablesOfTheVersionBefore(t *testing.T) {
+// TestInitUpgradesTablesWithoutHolds has events in every state, which an upgrade must leave as they are.
+func TestInitUpgradesTablesWithoutHolds(t *testing.T) {
 	everyDatabase(t, func(t *testing.T, d database) {
 		s := d.store(t, sqlstore.Config{})
 		a := relay.Member{Name: "main", ID: "a", Shards: shards, LeaseTTL: time.Hour}
@@ -172,9 +174,10 @@ func TestInitUpgradesTablesOfTheVersionBefore(t *testing.T) {
 		h.settle(events[0], postrider.StatePublished, "")
 		h.settle(events[1], postrider.StateDead, "no")
 		h.settle(events[2], postrider.StatePending, "not now")
-		schema := strings.TrimSuffix(d.table, "outbox_events")
-		execute(t, d.db, "DROP TABLE "+schema+"outbox_holds")
-		execute(t, d.db, "DELETE FROM "+schema+"outbox_schema WHERE version > 2")
+		side := strings.TrimSuffix(d.table, "_events")
+		for _, statement := range append(withoutJobs(side), "DROP TABLE "+side+"_holds", "DELETE FROM "+side+"_schema WHERE version > 2") {
+			execute(t, d.db, statement)
+		}
 
 		h.Store = d.open(t, sqlstore.Config{})
 		if _, err := h.Read(t.Context(), everything(1)); !errors.Is(err, relay.ErrSchema) {
@@ -196,4 +199,74 @@ func TestInitUpgradesTablesOfTheVersionBefore(t *testing.T) {
 		h.die(events[3])
 		h.wantHeldKeys(t, 1)
 	})
+}
+
+// withoutJobs are the statements that make side tables those of the version before there were jobs.
+func withoutJobs(side string) []string {
+	return []string{
+		"DROP TABLE " + side + "_jobs",
+		"DROP TABLE " + side + "_job_events",
+		"ALTER TABLE " + side + "_attempts DROP COLUMN sink",
+	}
+}
+
+func TestInitUpgradesTablesWithoutJobs(t *testing.T) {
+	everyDatabase(t, func(t *testing.T, d database) {
+		s := d.store(t, sqlstore.Config{})
+		deadJob(t, d, s, 3, operator.NewJob{Kind: operator.JobRedrive})
+		side := strings.TrimSuffix(d.table, "_events")
+		for _, statement := range append(withoutJobs(side), "DELETE FROM "+side+"_schema WHERE version > 3") {
+			execute(t, d.db, statement)
+		}
+		upgradesToJobs(t, d.open(t, sqlstore.Config{}), 3)
+	})
+}
+
+func TestInitUpgradesSideTablesWithoutJobs(t *testing.T) {
+	eachServer(t, "", func(t *testing.T, m mapped) {
+		s := m.init(t)
+		for i := range 3 {
+			execute(t, m.db, fmt.Sprintf("INSERT INTO tasks (id, event_key) VALUES (%d, 'k%d')", i, i))
+		}
+		owner := relay.Member{Name: "main", ID: "a", Shards: shards, LeaseTTL: time.Hour}
+		leases := ownAll(t, s, owner)
+		var settlements []relay.Settlement
+		for _, e := range readSome(t, s, everything(3)) {
+			settlements = append(settlements, relay.Settlement{ID: e.ID, Lease: leases[e.Shard], State: postrider.StateDead, RetryCount: 1, Error: "refused"})
+		}
+		if settled, err := s.Settle(t.Context(), owner, settlements); err != nil || len(settled) != 3 {
+			t.Fatalf("%d events became DEAD, %v", len(settled), err)
+		}
+		for _, statement := range append(withoutJobs(m.table), "DELETE FROM "+m.table+"_schema WHERE version > 2") {
+			execute(t, m.db, statement)
+		}
+		upgradesToJobs(t, m.openMapped(t), 3)
+	})
+}
+
+// upgradesToJobs fails unless Init makes jobs over dead letters from before possible.
+func upgradesToJobs(t *testing.T, s *sqlstore.Store, dead int) {
+	t.Helper()
+	if _, err := s.CreateJob(t.Context(), operator.NewJob{Kind: operator.JobRedrive}); !errors.Is(err, relay.ErrSchema) {
+		t.Fatalf("a job without tables for it: %v", err)
+	}
+	if err := s.Init(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range s.Verify(t.Context()) {
+		if f.Level == operator.LevelError {
+			t.Errorf("%+v", f)
+		}
+	}
+	if groups, err := s.DeadGroups(t.Context(), 10); err != nil || len(groups) != 1 || groups[0].Sink != "" {
+		t.Errorf("groups %+v, %v", groups, err)
+	}
+	job, err := s.CreateJob(t.Context(), operator.NewJob{Kind: operator.JobRedrive})
+	if err != nil {
+		t.Fatal(err)
+	}
+	stepOnce(t, s)
+	if job, err = s.Job(t.Context(), job.ID); err != nil || job.Changed != dead {
+		t.Errorf("job %+v, %v", job, err)
+	}
 }
