@@ -22,7 +22,7 @@ func TestAJobGoesOnAfterItsRelayWasKilled(t *testing.T) {
 	s.addDead(t, events, keys)
 	relay := s.relay(t)
 	s.command(t, "dead", "redrive", "--all", "--detach", "--rate", rate)
-	s.awaitHalfway(t, events)
+	s.awaitHalfway(t, events, byPosition)
 	relay.Signal(t, syscall.SIGKILL)
 	relay.Wait(t, soon)
 	if job := s.job(t); job.State != operator.JobRunning || job.Looked == events {
@@ -48,7 +48,7 @@ func TestAJobGoesOnAfterItsCommandWasKilled(t *testing.T) {
 			if err := following.Start(); err != nil {
 				t.Fatal(err)
 			}
-			s.awaitHalfway(t, events)
+			s.awaitHalfway(t, events, byEvents)
 			if err := following.Process.Kill(); err != nil {
 				t.Fatal(err)
 			}

@@ -125,9 +125,9 @@ func (c *command) remainder(job operator.Job, f operator.Filter, work deadWork) 
 	switch {
 	case job.State == operator.JobPaused:
 		return fmt.Errorf("job %s is paused after %s: %s; postrider dead jobs continue %s lets the relays go on with it",
-			job.ID, human.Progress(job), job.Steered, job.ID)
+			job.ID, human.Progress(job), plain(job.Steered), job.ID)
 	case job.State == operator.JobCancelled:
-		return fmt.Errorf("job %s was cancelled after %s: %s", job.ID, human.Progress(job), job.Steered)
+		return fmt.Errorf("job %s was cancelled after %s: %s", job.ID, human.Progress(job), plain(job.Steered))
 	case job.Changed < job.Total:
 		fmt.Fprintf(c.stderr, "%s had been changed by others before the job came to them\n", human.Events(job.Total-job.Changed))
 	}

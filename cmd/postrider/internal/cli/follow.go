@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -29,7 +30,7 @@ func (c *command) follow(ctx context.Context, jobs operator.JobStore, job operat
 			err = sleep(ctx, next)
 		}
 		switch {
-		case ctx.Err() != nil:
+		case err != nil && ctx.Err() != nil:
 			return job, fmt.Errorf("interrupted after %s: %s", human.Progress(job), staysBehind(job))
 		case err != nil:
 			return job, fmt.Errorf("%w; %s", err, staysBehind(job))
@@ -42,15 +43,21 @@ func staysBehind(job operator.Job) string {
 	return fmt.Sprintf("job %s stays, and the relays go on with it; postrider dead jobs shows, pauses and cancels it", job.ID)
 }
 
-// step carries out a part of what is due and reads the job again. next is when to look again.
+// step carries out a part of what is due and reads the job again. next is when to look again. An error may be another
+// job's: it does not matter once this one has ended.
 func step(ctx context.Context, jobs operator.JobStore, job *operator.Job) (next time.Duration, err error) {
 	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
 	defer cancel()
-	if next, err = jobs.StepJobs(ctx); err != nil {
-		return 0, err
+	next, stepErr := jobs.StepJobs(ctx)
+	now, err := jobs.Job(ctx, job.ID)
+	if err != nil {
+		return 0, errors.Join(stepErr, err)
 	}
-	*job, err = jobs.Job(ctx, job.ID)
-	return min(max(next, shortestLook), longestLook), err
+	*job = now
+	if job.State != operator.JobRunning {
+		return 0, nil
+	}
+	return min(max(next, shortestLook), longestLook), stepErr
 }
 
 func sleep(ctx context.Context, d time.Duration) error {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -14,6 +13,9 @@ import (
 	"github.com/postrider/postrider/cmd/postrider/internal/wiring"
 	"github.com/postrider/postrider/operator"
 )
+
+// mostJobs is how many jobs are listed unless --limit says otherwise.
+const mostJobs = 50
 
 func (c *command) deadJobs() *cobra.Command {
 	cmd := c.jobsList(&cobra.Command{
@@ -63,7 +65,7 @@ func (c *command) jobsList(cmd *cobra.Command) *cobra.Command {
 			return c.printJobs(list)
 		})
 	}
-	cmd.Flags().IntVar(&limit, "limit", 50, "at most this many jobs")
+	cmd.Flags().IntVar(&limit, "limit", mostJobs, "at most this many jobs")
 	return c.printsJSON(cmd)
 }
 
@@ -81,14 +83,15 @@ func (c *command) printJobs(jobs []operator.Job) error {
 
 func (c *command) jobsShow() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "show JOB",
-		Short: "Shows one job: what it was made of, how far it is, who made and who steered it",
-		Args:  cobra.ExactArgs(1),
+		Use:               "show JOB",
+		Short:             "Shows one job: what it was made of, how far it is, who made and who steered it",
+		Args:              cobra.ExactArgs(1),
+		ValidArgsFunction: c.completeJob,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return c.withJobs(cmd, func(ctx context.Context, jobs operator.JobStore) error {
 				job, err := jobs.Job(ctx, args[0])
 				if err != nil {
-					return ofJob(args[0], err)
+					return err
 				}
 				return c.printJob(job)
 			})
@@ -123,11 +126,12 @@ func (c *command) printJob(j operator.Job) error {
 func (c *command) steersJob(to operator.JobState, cmd *cobra.Command) *cobra.Command {
 	var acting actionFlags
 	cmd.Args = cobra.ExactArgs(1)
+	cmd.ValidArgsFunction = c.completeJob
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return c.withJobs(cmd, func(ctx context.Context, jobs operator.JobStore) error {
 			job, err := jobs.SteerJob(ctx, args[0], to, acting.action())
 			if err != nil {
-				return ofJob(args[0], err)
+				return err
 			}
 			if c.json {
 				return c.printJSON(job)
@@ -140,10 +144,20 @@ func (c *command) steersJob(to operator.JobState, cmd *cobra.Command) *cobra.Com
 	return c.printsJSON(cmd)
 }
 
-// ofJob says of which job an error is.
-func ofJob(id string, err error) error {
-	if errors.Is(err, operator.ErrNoJob) && !strings.Contains(err.Error(), id) {
-		return fmt.Errorf("%w: %q; postrider dead jobs lists them", err, id)
+// completeJob lets a shell complete the id of a job.
+func (c *command) completeJob(cmd *cobra.Command, args []string, _ string) (ids []cobra.Completion, _ cobra.ShellCompDirective) {
+	if len(args) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
-	return err
+	err := c.withJobs(cmd, func(ctx context.Context, jobs operator.JobStore) error {
+		list, err := jobs.Jobs(ctx, mostJobs)
+		for _, j := range list {
+			ids = append(ids, cobra.CompletionWithDesc(j.ID, human.Job(j)))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, cobra.ShellCompDirectiveError
+	}
+	return ids, cobra.ShellCompDirectiveNoFileComp
 }
