@@ -491,7 +491,7 @@ func TestRowsOfATableWithoutColumnsForClaimsCannotBeClaimedOneByOne(t *testing.T
 func TestInitCompletesWhereTheSideTablesWereDropped(t *testing.T) {
 	m := plain(t, number)
 	m.init(t)
-	for _, side := range []string{"failures", "shards", "relays", "attempts", "versions", "jobs", "job_events", "schema"} {
+	for _, side := range []string{"failures", "shards", "relays", "attempts", "versions", "holds", "jobs", "job_events", "schema"} {
 		execute(t, m.db, "DROP TABLE tasks_"+side)
 	}
 	execute(t, m.db, "INSERT INTO tasks (who) VALUES ('a')")
