@@ -6,10 +6,10 @@
 //
 // # Tables
 //
-// Init creates the outbox table and five side tables in the same schema. For the table outbox_events they are
+// Init creates the outbox table and six side tables in the same schema. For the table outbox_events they are
 // outbox_shards (leases), outbox_relays (heartbeats), outbox_attempts (failed attempts and operators' actions),
-// outbox_versions (aggregate versions that have left) and outbox_schema (version and layout); for any other table NAME they
-// are NAME_shards and so on, so that several outboxes can live in one schema. A table named outbox cannot stand beside one named outbox_events.
+// outbox_versions (aggregate versions that have left), outbox_holds (dead events that hold their keys) and outbox_schema (version
+// and layout); for any other table NAME they are NAME_shards and so on, so that several outboxes can live in one schema. A table named outbox cannot stand beside one named outbox_events.
 //
 // Producers insert rows by plain SQL in their own transactions. They leave id, status, retry_count, shard and created_at
 // to the database, and set next_attempt_at only to schedule an event. A second event with the same dedup_key is dropped by
@@ -24,7 +24,7 @@
 // # What a relay's user of the database may do
 //
 // SELECT, UPDATE and DELETE on the outbox table; SELECT, INSERT and UPDATE on the shards and the versions; SELECT, INSERT, UPDATE and DELETE
-// on the relays; SELECT, INSERT and DELETE on the attempts; SELECT on the schema table. Init needs the right to create
+// on the relays and the holds; SELECT, INSERT and DELETE on the attempts; SELECT on the schema table. Init needs the right to create
 // tables. Producers need INSERT on the outbox table. On a mapped table SELECT and UPDATE are enough, and where published
 // rows are deleted SELECT and DELETE, with UPDATE if a column is mapped in which failures show; cleaning it needs DELETE.
 // Verify reports what is missing.

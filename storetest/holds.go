@@ -148,17 +148,17 @@ var holdTests = map[string]func(*fixture){
 	"Redriven events are not passed beside many retries": func(f *fixture) {
 		m := f.member("a")
 		leases := f.takeAll(m)
-		_, keys, first := f.sameShard(2)
+		_, keys, first := f.sameShard(6)
 		all := append(first[:1:1], f.addKeys(keys[0], keys[0])...)
 		events := f.readAll()
 		f.settle(m, holding(events[all[0]], leases), holding(events[all[1]], leases))
-		retried := f.addKeys(slices.Repeat(keys[1:], 20)...)
+		retried := f.addKeys(keys[1:]...)
 		events = f.readAll()
 		for _, id := range retried {
 			f.settle(m, retry(events[id], leases, 0))
 		}
+		f.await("the retries are due", func() bool { return has(f.readAll(), retried[len(retried)-1]) })
 		f.redrive(operator.Filter{})
-		f.await("a retry is due", func() bool { return has(f.readAll(), retried[0]) })
 		req := f.request()
 		req.PerShard = 2
 		var sent []string
