@@ -169,6 +169,14 @@ func (r *RowClaims) Clean(ctx context.Context, req relay.CleanRequest) (relay.Cl
 	return r.Store.Clean(ctx, req)
 }
 
+// Tidy is Store.Tidy by one of the live relays.
+func (r *RowClaims) Tidy(ctx context.Context) error {
+	if !r.cleans() {
+		return nil
+	}
+	return r.Store.Tidy(ctx)
+}
+
 func (r *RowClaims) cleans() bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()

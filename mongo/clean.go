@@ -13,28 +13,51 @@ import (
 
 // Clean implements relay.Store. It walks the outbox in the order of the ids. Beside published events it deletes discarded
 // ones, once the decision to discard them is older than the retention, and with each event its attempts.
+// At the end of a walk it does what Tidy does.
 func (s *Store) Clean(ctx context.Context, req relay.CleanRequest) (relay.CleanResult, error) {
 	const op = "clean"
 	if _, err := s.fits(ctx, op); err != nil {
 		return relay.CleanResult{}, err
 	}
+	clean := s.cleanOurs
 	if s.theirs != nil {
-		result, err := s.cleanTheirs(ctx, req)
+		clean = s.cleanTheirs
+	}
+	result, err := clean(ctx, req)
+	if err != nil || !result.Done {
 		return result, s.fail(op, err)
 	}
+	return result, s.Tidy(ctx)
+}
+
+// Tidy implements relay.Tidier: it lets those keys go on whose holding events are gone or no longer DEAD. Of a collection that
+// somebody else designed it also removes, some at a time, records of documents that are gone.
+func (s *Store) Tidy(ctx context.Context) error {
+	const op = "tidy"
+	if _, err := s.fits(ctx, op); err != nil {
+		return err
+	}
+	if err := s.tidyHolds(ctx); err != nil || s.theirs == nil {
+		return s.fail(op, err)
+	}
+	return s.fail(op, s.tidyTheirs(ctx))
+}
+
+// cleanOurs is Clean for an outbox of our own.
+func (s *Store) cleanOurs(ctx context.Context, req relay.CleanRequest) (relay.CleanResult, error) {
 	filter, err := behind(bson.M{}, req.After)
 	if err != nil {
-		return relay.CleanResult{}, s.fail(op, err)
+		return relay.CleanResult{}, err
 	}
 	now, err := s.now(ctx)
 	if err != nil {
-		return relay.CleanResult{}, s.fail(op, err)
+		return relay.CleanResult{}, err
 	}
 	cutoff := now.Add(-req.Retention)
 	chunk, err := find[bson.Raw](ctx, s.events, filter, options.Find().SetSort(ascending("_id")).SetLimit(int64(req.Limit)).
 		SetProjection(bson.M{"status": 1, "created_at": 1, "published_at": 1}))
 	if err != nil {
-		return relay.CleanResult{}, s.fail(op, err)
+		return relay.CleanResult{}, err
 	}
 	result := relay.CleanResult{Last: req.After, Done: len(chunk) < req.Limit}
 	if len(chunk) == 0 {
@@ -48,7 +71,7 @@ func (s *Store) Clean(ctx context.Context, req relay.CleanRequest) (relay.CleanR
 		result.Done = true // what lies behind is younger
 	}
 	result.Deleted, err = s.deleteOld(ctx, chunk, cutoff)
-	return result, s.fail(op, err)
+	return result, err
 }
 
 // deleteOld deletes those events of a chunk that were settled for good before the cutoff.

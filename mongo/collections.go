@@ -12,7 +12,7 @@ import (
 
 // collections are the outbox and its side collections. Only outboxes of our own have keys and versions, only others failures.
 type collections struct {
-	events, keys, shards, relays, attempts, versions, schema, failures *driver.Collection
+	events, keys, shards, relays, attempts, versions, schema, failures, holds *driver.Collection
 }
 
 // collectionsOf finds the side collections by the outbox's name. All are read and written as durably as it goes.
@@ -36,15 +36,16 @@ func collectionsOf(events *driver.Collection) (collections, error) {
 		versions: named(side + "_versions"),
 		schema:   named(side + "_schema"),
 		failures: named(side + "_failures"),
+		holds:    named(side + "_holds"),
 	}, nil
 }
 
 // ours are the collections of an outbox of our own.
 func (c collections) ours() []*driver.Collection {
-	return []*driver.Collection{c.events, c.keys, c.shards, c.relays, c.attempts, c.versions, c.schema}
+	return []*driver.Collection{c.events, c.keys, c.shards, c.relays, c.attempts, c.versions, c.schema, c.holds}
 }
 
 // beside are the collections beside one that somebody else designed.
 func (c collections) beside() []*driver.Collection {
-	return []*driver.Collection{c.shards, c.relays, c.attempts, c.schema, c.failures}
+	return []*driver.Collection{c.shards, c.relays, c.attempts, c.schema, c.failures, c.holds}
 }

@@ -44,6 +44,7 @@ func attemptsOf(c collections) *driver.Collection { return c.attempts }
 func keysOf(c collections) *driver.Collection     { return c.keys }
 func relaysOf(c collections) *driver.Collection   { return c.relays }
 func failuresOf(c collections) *driver.Collection { return c.failures }
+func holdsOf(c collections) *driver.Collection    { return c.holds }
 
 var indexes = []index{
 	{of: eventsOf, name: "event_id", keys: []string{"event_id"}, unique: true},
@@ -59,6 +60,7 @@ var indexes = []index{
 	{of: attemptsOf, name: "event", keys: []string{"event", "_id"}},
 	{of: keysOf, name: "at", keys: []string{"at"}, forget: true},
 	{of: relaysOf, name: "heartbeat", keys: []string{"heartbeat_at"}, forget: true},
+	{of: holdsOf, name: "keys", keys: []string{"shard", "aggregate_id"}},
 }
 
 // indexesBeside are those of the side collections of an outbox that somebody else designed.
@@ -67,6 +69,7 @@ var indexesBeside = []index{
 	{of: relaysOf, name: "heartbeat", keys: []string{"heartbeat_at"}, forget: true},
 	{of: failuresOf, name: "blocking", keys: []string{"aggregate_id"}, only: bson.M{"state": postrider.StatePending}},
 	{of: failuresOf, name: "state", keys: []string{"state", "_id"}},
+	{of: holdsOf, name: "keys", keys: []string{"shard", "aggregate_id"}},
 }
 
 // indexes are those that Init creates.

@@ -11,8 +11,7 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// cleanTheirs is Clean for a collection that somebody else designed. When it has come to the end it removes records of
-// documents that are gone.
+// cleanTheirs is Clean for a collection that somebody else designed.
 func (s *Store) cleanTheirs(ctx context.Context, req relay.CleanRequest) (relay.CleanResult, error) {
 	behind := bson.M{}
 	if req.After != "" {
@@ -47,9 +46,7 @@ func (s *Store) cleanTheirs(ctx context.Context, req relay.CleanRequest) (relay.
 	if n := len(rows); n > 0 && !rows[n-1].CreatedAt.IsZero() && !rows[n-1].CreatedAt.Before(cutoff) {
 		result.Done = true // what lies behind is younger
 	}
-	if result.Deleted, err = s.deleteTheirs(ctx, rows, cutoff); err == nil && result.Done {
-		err = s.tidy(ctx)
-	}
+	result.Deleted, err = s.deleteTheirs(ctx, rows, cutoff)
 	return result, err
 }
 
@@ -107,8 +104,8 @@ func without(ids, others bson.A) (left bson.A) {
 	return left
 }
 
-// tidy removes, some at a time, records whose document is gone.
-func (s *Store) tidy(ctx context.Context) error {
+// tidyTheirs removes, some at a time, records whose document is gone.
+func (s *Store) tidyTheirs(ctx context.Context) error {
 	orphans, err := aggregate[waitingDoc](ctx, s.failures, bson.A{
 		bson.M{"$lookup": bson.M{"from": s.events.Name(), "localField": "_id", "foreignField": "_id", "as": "theirs"}},
 		bson.M{"$match": bson.M{"theirs": bson.M{"$size": 0}}},

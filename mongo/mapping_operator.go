@@ -96,6 +96,7 @@ type theirChange struct {
 func (s *Store) changeTheirs(ctx context.Context, do action, a operator.Action, rows []theirRow, now time.Time) error {
 	var writes, records []driver.WriteModel
 	var notes []bson.M
+	ids := bson.A{}
 	for _, r := range rows {
 		change := do.their(s.theirs, r, now)
 		if len(change.set) > 0 {
@@ -107,6 +108,7 @@ func (s *Store) changeTheirs(ctx context.Context, do action, a operator.Action, 
 		} else {
 			records = append(records, driver.NewDeleteOneModel().SetFilter(its))
 		}
+		ids = append(ids, r.ref)
 		notes = append(notes, noteOf(r.ref, do, a, now))
 	}
 	if len(writes) > 0 {
@@ -117,8 +119,10 @@ func (s *Store) changeTheirs(ctx context.Context, do action, a operator.Action, 
 	if _, err := s.failures.BulkWrite(ctx, records, options.BulkWrite().SetOrdered(false)); err != nil {
 		return err
 	}
-	_, err := s.attempts.InsertMany(ctx, notes)
-	return err
+	if _, err := s.attempts.InsertMany(ctx, notes); err != nil || do.state != postrider.StateDead {
+		return err
+	}
+	return s.release(ctx, ids)
 }
 
 // failedBehind returns the ids of events that failed and wait, in their order, behind an id.

@@ -2,6 +2,7 @@ package mongo
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
@@ -21,6 +22,13 @@ const (
 
 // readTheirs is Read for a collection that somebody else designed.
 func (s *Store) readTheirs(ctx context.Context, req relay.ReadRequest) ([]relay.Event, error) {
+	held, err := s.heldKeys(ctx, req.Shards)
+	if err != nil {
+		return nil, err
+	}
+	for _, keys := range held {
+		req.SkipKeys = slices.Concat(req.SkipKeys, keys)
+	}
 	now, err := s.now(ctx)
 	if err != nil {
 		return nil, err
@@ -100,7 +108,7 @@ func (w *walk) choose(ctx context.Context, match bson.M, inOrder bool) error {
 	}
 	defer cursor.Close(ctx)
 	for seen := 0; w.n < w.Limit && (w.n == 0 || seen < walkLimit); seen += walkStep {
-		step, err := nextSome(ctx, cursor)
+		step, err := nextSome(ctx, cursor, walkStep)
 		if err != nil || len(step) == 0 {
 			return err
 		}
@@ -120,8 +128,8 @@ func (w *walk) choose(ctx context.Context, match bson.M, inOrder bool) error {
 	return nil
 }
 
-func nextSome(ctx context.Context, cursor *driver.Cursor) (docs []waitingDoc, err error) {
-	for len(docs) < walkStep && cursor.Next(ctx) {
+func nextSome(ctx context.Context, cursor *driver.Cursor, limit int) (docs []waitingDoc, err error) {
+	for len(docs) < limit && cursor.Next(ctx) {
 		var d waitingDoc
 		if err := cursor.Decode(&d); err != nil {
 			return nil, err

@@ -99,6 +99,7 @@ func (s *Store) writeTheirs(ctx context.Context, m relay.Member, outcomes []thei
 	var ids []string
 	var writes, records []driver.WriteModel
 	var failures []bson.M
+	var holds []hold
 	published := bson.A{}
 	for _, one := range outcomes {
 		ids = append(ids, one.ID)
@@ -111,6 +112,12 @@ func (s *Store) writeTheirs(ctx context.Context, m relay.Member, outcomes []thei
 		if !one.Held {
 			failures = append(failures, attemptOf(one.id, one.Settlement, m, now))
 		}
+		if one.HoldsKey {
+			holds = append(holds, hold{one.id, one.key, shardOf(one.key, s.known().Shards), now})
+		}
+	}
+	if err := s.hold(ctx, holds); err != nil {
+		return nil, err
 	}
 	if err := writeEach(ctx, s.events, writes); err != nil {
 		return nil, err

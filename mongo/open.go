@@ -13,6 +13,7 @@ import (
 
 var (
 	_ relay.Store    = (*Store)(nil)
+	_ relay.Tidier   = (*Store)(nil)
 	_ operator.Store = (*Store)(nil)
 )
 

@@ -22,8 +22,9 @@ type action struct {
 	from    bson.M // which events it changes
 	change  bson.A
 
-	// In a collection that somebody else designed: the state in which it finds an event, and what it does to it there.
-	state postrider.State
+	state postrider.State // in which it finds an event
+
+	// What it does to an event in a collection that somebody else designed.
 	their func(*theirs, theirRow, time.Time) theirChange
 }
 
@@ -118,7 +119,7 @@ func (s *Store) actOnce(ctx context.Context, do action, f operator.Filter, a ope
 		if err != nil {
 			return err
 		}
-		ids := make([]bson.ObjectID, len(events))
+		ids := make(bson.A, len(events))
 		notes := make([]bson.M, len(events))
 		for i, e := range events {
 			ids[i] = e.ID
@@ -128,9 +129,11 @@ func (s *Store) actOnce(ctx context.Context, do action, f operator.Filter, a ope
 		if err != nil {
 			return err
 		}
-		n, last = int(result.MatchedCount), ids[len(ids)-1].Hex()
-		_, err = s.attempts.InsertMany(ctx, notes)
-		return err
+		n, last = int(result.MatchedCount), events[len(events)-1].ID.Hex()
+		if _, err := s.attempts.InsertMany(ctx, notes); err != nil || do.state != postrider.StateDead {
+			return err
+		}
+		return s.release(ctx, ids)
 	})
 	return n, last, err
 }

@@ -16,14 +16,26 @@ const maxGrouped = 10_000
 
 // DeadGroups implements operator.Store. It looks at the 10,000 dead letters with the lowest ids.
 func (s *Store) DeadGroups(ctx context.Context, limit int) ([]operator.DeadGroup, error) {
+	const op = "group dead letters"
 	letters, err := s.letters(ctx)
 	if err != nil {
-		return nil, s.fail("group dead letters", err)
+		return nil, s.fail(op, err)
+	}
+	ids := make(bson.A, len(letters))
+	for i, l := range letters {
+		ids[i] = l.ID
+	}
+	holds, err := s.holding(ctx, ids)
+	if err != nil {
+		return nil, s.fail(op, err)
 	}
 	ones := make([]operator.DeadGroup, len(letters))
 	for i, l := range letters {
 		ones[i] = operator.DeadGroup{AggregateType: l.AggregateType, EventType: l.EventType, Error: operator.Fingerprint(l.LastError),
 			Count: 1, Oldest: l.CreatedAt.UTC(), Sample: l.EventID}
+		if holds[idText(l.ID)] {
+			ones[i].Holding = 1
+		}
 	}
 	groups := operator.Group(ones)
 	return groups[:min(limit, len(groups))], nil
@@ -31,6 +43,7 @@ func (s *Store) DeadGroups(ctx context.Context, limit int) ([]operator.DeadGroup
 
 // letter is what is looked at of a dead letter.
 type letter struct {
+	ID            any       `bson:"_id"`
 	AggregateType string    `bson:"aggregate_type"`
 	EventType     string    `bson:"event_type"`
 	EventID       string    `bson:"event_id"`
@@ -39,11 +52,11 @@ type letter struct {
 }
 
 func (s *Store) letters(ctx context.Context) ([]letter, error) {
-	fields := bson.M{"aggregate_type": 1, "event_type": 1, "event_id": 1, "last_error": 1, "created_at": 1}
+	fields := bson.M{"_id": 1, "aggregate_type": 1, "event_type": 1, "event_id": 1, "last_error": 1, "created_at": 1}
 	if s.theirs == nil {
 		return find[letter](ctx, s.events, dead, options.Find().SetSort(ascending("_id")).SetLimit(maxGrouped).SetProjection(fields))
 	}
 	pipeline := bson.A{bson.M{"$match": s.theirs.belongs(s.theirs.has(postrider.StateDead))}, bson.M{"$sort": ascending("_id")}, bson.M{"$limit": maxGrouped}}
 	pipeline = append(pipeline, s.theirs.rows()...)
-	return aggregate[letter](ctx, s.events, append(pipeline, bson.M{"$match": dead}, bson.M{"$project": fields}))
+	return aggregate[letter](ctx, s.events, append(pipeline, bson.M{"$match": dead}, bson.M{"$project": with(fields, bson.M{"_id": "$ref"})}))
 }

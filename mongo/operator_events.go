@@ -38,7 +38,7 @@ func (s *Store) Events(ctx context.Context, f operator.Filter) ([]operator.Row, 
 	for i, raw := range docs {
 		rows[i] = row(raw)
 	}
-	return rows, nil
+	return rows, s.fail(op, s.tellHolds(ctx, rows))
 }
 
 func (s *Store) eventsOfTheirs(ctx context.Context, op string, f operator.Filter, limit int) ([]operator.Row, error) {
@@ -46,11 +46,14 @@ func (s *Store) eventsOfTheirs(ctx context.Context, op string, f operator.Filter
 		return nil, err
 	}
 	found, err := s.listTheirs(ctx, f, limit)
+	if err != nil {
+		return nil, s.fail(op, err)
+	}
 	rows := make([]operator.Row, len(found))
 	for i, r := range found {
 		rows[i] = r.row(idText(r.ref))
 	}
-	return rows, s.fail(op, err)
+	return rows, s.fail(op, s.tellHolds(ctx, rows))
 }
 
 // Event implements operator.Store.

@@ -32,6 +32,9 @@ func (s *Store) Status(ctx context.Context, relayName string) (operator.Status, 
 	if status.Shards, status.Relays, err = s.shares(ctx, relayName, members); err != nil {
 		return operator.Status{}, s.fail(op, err)
 	}
+	if status.HeldKeys, err = s.countHeldKeys(ctx); err != nil {
+		return operator.Status{}, s.fail(op, err)
+	}
 	for _, o := range oldest {
 		age := o.age.Seconds()
 		status.OldestPendingSeconds = max(status.OldestPendingSeconds, age)

@@ -53,6 +53,7 @@ func (s *Store) needs() []need {
 		{s.shards.Name(), "find insert update"},
 		{s.relays.Name(), "find insert update remove"},
 		{s.attempts.Name(), "find insert remove"},
+		{s.holds.Name(), "find insert update remove"},
 		{s.schema.Name(), "find"},
 	}
 	switch {

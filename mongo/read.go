@@ -53,8 +53,9 @@ type choice struct {
 	rest     []bson.ObjectID         // in flight, of unknown shards
 	skipKeys map[int][]string        // by shard
 
-	now       time.Time // the server's
-	anyFailed bool      // some key may wait for an event that failed
+	heldKeys  map[int][]string // by shard
+	now       time.Time        // the server's
+	anyFailed bool             // some key may wait for an event that failed
 }
 
 func (s *Store) choice(req relay.ReadRequest) (*choice, error) {
@@ -68,16 +69,20 @@ func (s *Store) choice(req relay.ReadRequest) (*choice, error) {
 	return c, err
 }
 
-// lookAround asks for the server's time and whether anything has failed: while nothing has, no event needs to be checked
-// for an earlier failed one of its key.
+// lookAround asks for the keys that are held, for the server's time, and whether anything has failed: while nothing has, no
+// event needs to be checked for an earlier failed one of its key.
 func (s *Store) lookAround(ctx context.Context, c *choice) error {
+	held, err := s.heldKeys(ctx, c.Shards)
+	if err != nil {
+		return err
+	}
 	now, err := s.now(ctx)
 	if err != nil {
 		return err
 	}
 	blocking, err := find[bson.Raw](ctx, s.events, with(failed, bson.M{"shard": bson.M{"$in": c.Shards}}),
 		options.Find().SetLimit(1).SetProjection(bson.M{"_id": 1}))
-	c.now, c.anyFailed = now, len(blocking) > 0
+	c.heldKeys, c.now, c.anyFailed = held, now, len(blocking) > 0
 	return err
 }
 
@@ -140,7 +145,7 @@ func (s *Store) waitingIn(c *choice, shard int) bson.A {
 func (s *Store) chooseIn(c *choice, shard int, condition, more bson.M, order bson.D) bson.A {
 	flying := append(append([]bson.ObjectID{}, c.inFlight[shard]...), c.rest...) // never nil, which would be null
 	match := with(with(condition, more), bson.M{"shard": shard, "_id": bson.M{"$type": "objectId", "$nin": flying}})
-	if keys := c.skipKeys[shard]; len(keys) > 0 {
+	if keys := slices.Concat(c.skipKeys[shard], c.heldKeys[shard]); len(keys) > 0 {
 		match["aggregate_id"] = bson.M{"$nin": keys}
 	}
 	if len(c.Skip) > 0 {

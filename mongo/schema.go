@@ -13,7 +13,7 @@ import (
 )
 
 // version is the version of the collections that this code works with.
-const version = 1
+const version = 2
 
 // layoutID is the _id of the only document of the schema collection.
 const layoutID = "layout"
@@ -55,8 +55,8 @@ func (s *Store) Init(ctx context.Context) error {
 			return s.fail(op, err)
 		}
 	}
-	recorded := bson.M{"version": version, "outbox": s.events.Name(), "shards": s.config.Shards, "mapped": s.theirs != nil}
-	_, err = s.schema.UpdateByID(ctx, layoutID, bson.M{"$setOnInsert": recorded}, options.UpdateOne().SetUpsert(true))
+	recorded := bson.M{"outbox": s.events.Name(), "shards": s.config.Shards, "mapped": s.theirs != nil}
+	_, err = s.schema.UpdateByID(ctx, layoutID, bson.M{"$setOnInsert": recorded, "$max": bson.M{"version": version}}, options.UpdateOne().SetUpsert(true))
 	if err != nil && !driver.IsDuplicateKeyError(err) {
 		return s.fail(op, err)
 	}

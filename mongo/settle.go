@@ -121,6 +121,7 @@ func (s *Store) writeOutcomes(ctx context.Context, m relay.Member, events []sett
 	}
 	var published []bson.ObjectID
 	var failures []bson.M
+	var holds []hold
 	var writes []driver.WriteModel
 	ids := make([]string, len(events))
 	for i, e := range events {
@@ -130,7 +131,13 @@ func (s *Store) writeOutcomes(ctx context.Context, m relay.Member, events []sett
 		} else if !e.outcome.Held {
 			failures = append(failures, attemptOf(e.ID, e.outcome.Settlement, m, now))
 		}
+		if e.outcome.HoldsKey {
+			holds = append(holds, hold{e.ID, e.AggregateID, e.Shard, now})
+		}
 		writes = append(writes, s.write(e, now))
+	}
+	if err := s.hold(ctx, holds); err != nil {
+		return nil, err
 	}
 	if err := writeEach(ctx, s.events, writes); err != nil {
 		return nil, err

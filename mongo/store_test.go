@@ -3,6 +3,7 @@ package mongo
 import (
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -162,5 +163,25 @@ func TestErrorsAreTold(t *testing.T) {
 	}
 	if err := s.fail("settle", nil); err != nil {
 		t.Errorf("no error became %v", err)
+	}
+}
+
+func TestEveryCollectionThatTheRelayUsesIsCheckedForPrivileges(t *testing.T) {
+	mapping := complete()
+	for _, config := range []StoreConfig{{}, {Mapping: &mapping}} {
+		s, err := Open(collection(t, "outbox"), config)
+		if err != nil {
+			t.Fatal(err)
+		}
+		used := s.ours()
+		if s.theirs != nil {
+			used = append(s.beside(), s.events)
+		}
+		for _, c := range used {
+			checked := slices.ContainsFunc(s.needs(), func(n need) bool { return n.collection == c.Name() })
+			if checked == (c == s.keys) { // which only producers use
+				t.Errorf("%s is checked: %v", c.Name(), checked)
+			}
+		}
 	}
 }

@@ -45,7 +45,6 @@ func newHarness(t *testing.T, client *driver.Client) storetest.Harness {
 	return storetest.Harness{
 		Store: store, Operator: store, Shards: shards, Init: store.Init, Begin: p.begin,
 		Claims: func() relay.Store { return store.RowClaims() },
-		Lacks:  []storetest.Feature{storetest.Holds},
 	}
 }
 

@@ -48,7 +48,7 @@ func TestVerifyFindsNothingInAFreshOutbox(t *testing.T) {
 	if odd := serious(findings); len(odd) > 0 {
 		t.Errorf("findings %+v", odd)
 	}
-	wantFinding(t, findings, operator.LevelOK, "collection outbox_events", "version 1, 4 shards")
+	wantFinding(t, findings, operator.LevelOK, "collection outbox_events", "version 2, 4 shards")
 	if hasTransactions(t, s.client) {
 		wantFinding(t, findings, operator.LevelOK, "database", "MongoDB")
 	} else {
