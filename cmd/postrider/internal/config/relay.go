@@ -131,7 +131,7 @@ func readRelay(v value, outbox Outbox) (relay Relay, noHold *mistake) {
 	}
 	v.object(func(o *object) {
 		strAs(o, "name", &relay.Name, parseName)
-		noHold = whyNoHold(readSharing(o, &relay, outbox), relay.Claim, outbox)
+		noHold = whyNoHold(readSharing(o, &relay, outbox), relay.Claim)
 		readLimits(o, &relay)
 		readPoll(o.field("poll"), &relay.Poll)
 		readPublished(o, &relay, outbox)
@@ -143,10 +143,8 @@ func readRelay(v value, outbox Outbox) (relay Relay, noHold *mistake) {
 }
 
 // whyNoHold tells what keeps DEAD events from holding their keys.
-func whyNoHold(asked order, claim Claim, outbox Outbox) *mistake {
+func whyNoHold(asked order, claim Claim) *mistake {
 	switch {
-	case outbox.Database == MongoDB:
-		return &mistake{"hold is not available with MongoDB in this version", "write continue"}
 	case claim == ClaimRow:
 		return &mistake{"hold asks for order, and claim: row keeps none", "write claim: shard, or continue"}
 	case asked == orderNone:
