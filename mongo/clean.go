@@ -30,14 +30,18 @@ func (s *Store) Clean(ctx context.Context, req relay.CleanRequest) (relay.CleanR
 	return result, s.Tidy(ctx)
 }
 
-// Tidy implements relay.Tidier: it lets those keys go on whose holding events are gone or no longer DEAD. Of a collection that
-// somebody else designed it also removes, some at a time, records of documents that are gone.
+// Tidy implements relay.Tidier: it lets those keys go on whose holding events are gone or no longer DEAD, and deletes
+// what is no longer needed of jobs. Of a collection that somebody else designed it also removes, some at a time, records of documents
+// that are gone.
 func (s *Store) Tidy(ctx context.Context) error {
 	const op = "tidy"
 	if _, err := s.fits(ctx, op); err != nil {
 		return err
 	}
-	if err := s.tidyHolds(ctx); err != nil || s.theirs == nil {
+	if err := s.tidyHolds(ctx); err != nil {
+		return s.fail(op, err)
+	}
+	if err := s.tidyJobs(ctx); err != nil || s.theirs == nil {
 		return s.fail(op, err)
 	}
 	return s.fail(op, s.tidyTheirs(ctx))

@@ -12,7 +12,7 @@ import (
 
 // collections are the outbox and its side collections. Only outboxes of our own have keys and versions, only others failures.
 type collections struct {
-	events, keys, shards, relays, attempts, versions, schema, failures, holds *driver.Collection
+	events, keys, shards, relays, attempts, versions, schema, failures, holds, jobs, jobEvents *driver.Collection
 }
 
 // collectionsOf finds the side collections by the outbox's name. All are read and written as durably as it goes.
@@ -28,24 +28,26 @@ func collectionsOf(events *driver.Collection) (collections, error) {
 		SetReadPreference(readpref.Primary())
 	named := func(name string) *driver.Collection { return events.Database().Collection(name, durable) }
 	return collections{
-		events:   named(events.Name()),
-		keys:     named(side + "_keys"),
-		shards:   named(side + "_shards"),
-		relays:   named(side + "_relays"),
-		attempts: named(side + "_attempts"),
-		versions: named(side + "_versions"),
-		schema:   named(side + "_schema"),
-		failures: named(side + "_failures"),
-		holds:    named(side + "_holds"),
+		events:    named(events.Name()),
+		keys:      named(side + "_keys"),
+		shards:    named(side + "_shards"),
+		relays:    named(side + "_relays"),
+		attempts:  named(side + "_attempts"),
+		versions:  named(side + "_versions"),
+		schema:    named(side + "_schema"),
+		failures:  named(side + "_failures"),
+		holds:     named(side + "_holds"),
+		jobs:      named(side + "_jobs"),
+		jobEvents: named(side + "_job_events"),
 	}, nil
 }
 
 // ours are the collections of an outbox of our own.
 func (c collections) ours() []*driver.Collection {
-	return []*driver.Collection{c.events, c.keys, c.shards, c.relays, c.attempts, c.versions, c.schema, c.holds}
+	return []*driver.Collection{c.events, c.keys, c.shards, c.relays, c.attempts, c.versions, c.schema, c.holds, c.jobs, c.jobEvents}
 }
 
 // beside are the collections beside one that somebody else designed.
 func (c collections) beside() []*driver.Collection {
-	return []*driver.Collection{c.shards, c.relays, c.attempts, c.schema, c.failures, c.holds}
+	return []*driver.Collection{c.shards, c.relays, c.attempts, c.schema, c.failures, c.holds, c.jobs, c.jobEvents}
 }

@@ -39,12 +39,14 @@ type index struct {
 	forget bool   // documents go when the date in its only key is forgetAfter ago
 }
 
-func eventsOf(c collections) *driver.Collection   { return c.events }
-func attemptsOf(c collections) *driver.Collection { return c.attempts }
-func keysOf(c collections) *driver.Collection     { return c.keys }
-func relaysOf(c collections) *driver.Collection   { return c.relays }
-func failuresOf(c collections) *driver.Collection { return c.failures }
-func holdsOf(c collections) *driver.Collection    { return c.holds }
+func eventsOf(c collections) *driver.Collection    { return c.events }
+func attemptsOf(c collections) *driver.Collection  { return c.attempts }
+func keysOf(c collections) *driver.Collection      { return c.keys }
+func relaysOf(c collections) *driver.Collection    { return c.relays }
+func failuresOf(c collections) *driver.Collection  { return c.failures }
+func holdsOf(c collections) *driver.Collection     { return c.holds }
+func jobsOf(c collections) *driver.Collection      { return c.jobs }
+func jobEventsOf(c collections) *driver.Collection { return c.jobEvents }
 
 var indexes = []index{
 	{of: eventsOf, name: "event_id", keys: []string{"event_id"}, unique: true},
@@ -61,6 +63,8 @@ var indexes = []index{
 	{of: keysOf, name: "at", keys: []string{"at"}, forget: true},
 	{of: relaysOf, name: "heartbeat", keys: []string{"heartbeat_at"}, forget: true},
 	{of: holdsOf, name: "keys", keys: []string{"shard", "aggregate_id"}},
+	{of: jobsOf, name: "state", keys: []string{"state", "due_at"}},
+	{of: jobEventsOf, name: "set", keys: []string{"job", "first"}, unique: true},
 }
 
 // indexesBeside are those of the side collections of an outbox that somebody else designed.
@@ -70,6 +74,8 @@ var indexesBeside = []index{
 	{of: failuresOf, name: "blocking", keys: []string{"aggregate_id"}, only: bson.M{"state": postrider.StatePending}},
 	{of: failuresOf, name: "state", keys: []string{"state", "_id"}},
 	{of: holdsOf, name: "keys", keys: []string{"shard", "aggregate_id"}},
+	{of: jobsOf, name: "state", keys: []string{"state", "due_at"}},
+	{of: jobEventsOf, name: "set", keys: []string{"job", "first"}, unique: true},
 }
 
 // indexes are those that Init creates.

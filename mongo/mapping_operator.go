@@ -15,12 +15,23 @@ import (
 // listTheirs returns the documents of theirs that a filter selects, in the order of their _id. It looks through all
 // documents that can be in the state of the filter.
 func (s *Store) listTheirs(ctx context.Context, f operator.Filter, limit int, more ...bson.M) ([]theirRow, error) {
+	pipeline, err := s.selectTheirs(f, ascending("_id"), limit, more...)
+	if err != nil {
+		return nil, err
+	}
+	return s.theirRows(ctx, pipeline)
+}
+
+// selectTheirs is a pipeline that yields the rows of those documents of theirs that a filter selects, in an order. A limit of 0
+// means none.
+func (s *Store) selectTheirs(f operator.Filter, order bson.D, limit int, more ...bson.M) (bson.A, error) {
 	before, after, err := s.filterTheirs(f, more)
 	if err != nil {
 		return nil, err
 	}
-	pipeline := append(bson.A{bson.M{"$match": before}, bson.M{"$sort": ascending("_id")}}, s.theirs.rows()...)
-	return s.theirRows(ctx, append(pipeline, bson.M{"$match": after}, bson.M{"$limit": limit}))
+	pipeline := append(bson.A{bson.M{"$match": before}, bson.M{"$sort": order}}, s.theirs.rows()...)
+	pipeline = append(append(pipeline, bson.M{"$match": after}), s.lastDiedAt("ref", f.Sink)...)
+	return append(pipeline, atMost(limit)...), nil
 }
 
 // filterTheirs is a filter in two parts: what is asked of their documents, and what of the rows made of them.
@@ -94,8 +105,10 @@ type theirChange struct {
 
 // changeTheirs changes documents that are still in the state in which they were read.
 func (s *Store) changeTheirs(ctx context.Context, do action, a operator.Action, rows []theirRow, now time.Time) error {
+	if len(rows) == 0 {
+		return nil
+	}
 	var writes, records []driver.WriteModel
-	var notes []bson.M
 	ids := bson.A{}
 	for _, r := range rows {
 		change := do.their(s.theirs, r, now)
@@ -109,7 +122,6 @@ func (s *Store) changeTheirs(ctx context.Context, do action, a operator.Action, 
 			records = append(records, driver.NewDeleteOneModel().SetFilter(its))
 		}
 		ids = append(ids, r.ref)
-		notes = append(notes, noteOf(r.ref, do, a, now))
 	}
 	if len(writes) > 0 {
 		if err := writeEach(ctx, s.events, writes); err != nil {
@@ -119,10 +131,7 @@ func (s *Store) changeTheirs(ctx context.Context, do action, a operator.Action, 
 	if _, err := s.failures.BulkWrite(ctx, records, options.BulkWrite().SetOrdered(false)); err != nil {
 		return err
 	}
-	if _, err := s.attempts.InsertMany(ctx, notes); err != nil || do.state != postrider.StateDead {
-		return err
-	}
-	return s.release(ctx, ids)
+	return s.keepAction(ctx, do, a, ids, now)
 }
 
 // failedBehind returns the ids of events that failed and wait, in their order, behind an id.

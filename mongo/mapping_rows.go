@@ -191,6 +191,7 @@ func (t *theirs) projection() bson.M {
 		"published_to":     optional(t.PublishedTo, "string", literal("")),
 		"published_at":     optional(t.PublishedAt, "date", nil),
 		"created_at":       created,
+		"died_at":          recorded("next_attempt_at", nil),
 	}
 	if t.Headers != "" {
 		projection["headers"] = "$" + t.Headers
@@ -212,20 +213,22 @@ func literalOr(expression any) any {
 // theirRow is what rows makes of a document of theirs.
 type theirRow struct {
 	document
-	ref       any   // its _id
-	malformed error // why its event cannot be sent, if it cannot
+	ref       any       // its _id
+	malformed error     // why its event cannot be sent, if it cannot
+	diedAt    time.Time // when a relay made it DEAD, for one that is DEAD; zero where no relay did
 }
 
 // newTheirRow reads a row, and completes it with what only the relay can tell.
 func newTheirRow(raw bson.Raw, t *theirs, shards int) (r theirRow, err error) {
 	var more struct {
-		Ref         any      `bson:"ref"`
-		HeaderTerms []header `bson:"header_terms"`
+		Ref         any       `bson:"ref"`
+		HeaderTerms []header  `bson:"header_terms"`
+		DiedAt      time.Time `bson:"died_at"`
 	}
 	if err := errors.Join(bson.Unmarshal(raw, &r.document), bson.Unmarshal(raw, &more)); err != nil {
 		return r, err
 	}
-	r.ref = more.Ref
+	r.ref, r.diedAt = more.Ref, more.DiedAt
 	r.malformed = r.complete(t, more.HeaderTerms, shards)
 	return r, nil
 }

@@ -12,9 +12,11 @@ import (
 )
 
 var (
-	_ relay.Store    = (*Store)(nil)
-	_ relay.Tidier   = (*Store)(nil)
-	_ operator.Store = (*Store)(nil)
+	_ relay.Store       = (*Store)(nil)
+	_ relay.Tidier      = (*Store)(nil)
+	_ relay.JobStepper  = (*Store)(nil)
+	_ operator.JobStore = (*Store)(nil)
+	_ operator.Store    = (*Store)(nil)
 )
 
 // StoreConfig says how a Store keeps its outbox. Every zero value means the default that its comment gives.
@@ -32,7 +34,7 @@ type StoreConfig struct {
 	Mapping *Mapping
 }
 
-// Store keeps an outbox in MongoDB for relays and operators. It implements relay.Store and operator.Store and is safe for
+// Store keeps an outbox in MongoDB for relays and operators. It implements relay.Store, operator.Store and operator.JobStore, and is safe for
 // concurrent use. It holds nothing that needs to be closed.
 type Store struct {
 	collections

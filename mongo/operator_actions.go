@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	driver "go.mongodb.org/mongo-driver/v2/mongo"
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/postrider/postrider"
@@ -26,6 +27,8 @@ type action struct {
 
 	// What it does to an event in a collection that somebody else designed.
 	their func(*theirs, theirRow, time.Time) theirChange
+
+	job int64 // of which it is a part; 0 for none
 }
 
 var (
@@ -34,15 +37,19 @@ var (
 	// atOnce makes an event due at once.
 	atOnce = bson.M{"$set": bson.M{"waiting": false, "next_attempt_at": "$created_at"}}
 
+	discarded = bson.A{bson.M{"$set": bson.M{"status": postrider.StateDiscarded}}}
+
 	fresh = bson.A{
 		bson.M{"$set": bson.M{"status": postrider.StatePending, "retry_count": 0}},
 		bson.M{"$unset": "last_error"},
 		atOnce,
 	}
-	redrive  = action{"redriven", dead, fresh, postrider.StateDead, (*theirs).sendAgain}
-	retry    = action{"retried", dead, fresh, postrider.StateDead, (*theirs).sendAgain}
-	retryNow = action{"retried", with(failed, bson.M{"waiting": true}), bson.A{atOnce}, postrider.StatePending, (*theirs).tryNow}
-	discard  = action{"discarded", dead, bson.A{bson.M{"$set": bson.M{"status": postrider.StateDiscarded}}}, postrider.StateDead, (*theirs).discard}
+	redrive = action{outcome: "redriven", from: dead, change: fresh, state: postrider.StateDead, their: (*theirs).sendAgain}
+	retry   = action{outcome: "retried", from: dead, change: fresh, state: postrider.StateDead, their: (*theirs).sendAgain}
+	discard = action{outcome: "discarded", from: dead, change: discarded, state: postrider.StateDead, their: (*theirs).discard}
+
+	retryNow = action{outcome: "retried", from: with(failed, bson.M{"waiting": true}), change: bson.A{atOnce}, state: postrider.StatePending,
+		their: (*theirs).tryNow}
 )
 
 // Retry implements operator.Store.
@@ -107,11 +114,10 @@ func (s *Store) actOnce(ctx context.Context, do action, f operator.Filter, a ope
 	if err != nil {
 		return 0, "", err
 	}
-	filter := bson.M{"$and": bson.A{do.from, chosen}}
+	pipeline := append(s.selectOurs(bson.M{"$and": bson.A{do.from, chosen}}, f.Sink, limit), bson.M{"$project": bson.M{"_id": 1}})
 	err = s.atomically(ctx, func(ctx context.Context) error {
 		n, last = 0, ""
-		events, err := find[candidate](ctx, s.events, filter,
-			options.Find().SetSort(ascending("_id")).SetLimit(int64(limit)).SetProjection(bson.M{"_id": 1}))
+		events, err := aggregate[waitingDoc](ctx, s.events, pipeline)
 		if err != nil || len(events) == 0 {
 			return err
 		}
@@ -119,26 +125,49 @@ func (s *Store) actOnce(ctx context.Context, do action, f operator.Filter, a ope
 		if err != nil {
 			return err
 		}
-		ids := make(bson.A, len(events))
-		notes := make([]bson.M, len(events))
-		for i, e := range events {
-			ids[i] = e.ID
-			notes[i] = noteOf(e.ID, do, a, now)
-		}
-		result, err := s.events.UpdateMany(ctx, with(do.from, bson.M{"_id": bson.M{"$in": ids}}), do.change)
-		if err != nil {
-			return err
-		}
-		n, last = int(result.MatchedCount), events[len(events)-1].ID.Hex()
-		if _, err := s.attempts.InsertMany(ctx, notes); err != nil || do.state != postrider.StateDead {
-			return err
-		}
-		return s.release(ctx, ids)
+		last = idText(events[len(events)-1].ID)
+		n, err = s.changeOurs(ctx, do, a, idsOf(events), now)
+		return err
 	})
 	return n, last, err
 }
 
-// noteOf is what is kept of an action in the history of an event.
-func noteOf(event any, do action, a operator.Action, now time.Time) bson.M {
-	return bson.M{"event": event, "at": now, "outcome": do.outcome, "error": text.Clean(a.Reason), "actor": text.Clean(a.Who)}
+// changeOurs changes those of the events that are still in the state in which the action finds them, and counts them.
+func (s *Store) changeOurs(ctx context.Context, do action, a operator.Action, events bson.A, now time.Time) (int, error) {
+	if len(events) == 0 {
+		return 0, nil
+	}
+	result, err := s.events.UpdateMany(ctx, with(do.from, bson.M{"_id": bson.M{"$in": events}}), do.change)
+	if err != nil {
+		return 0, err
+	}
+	return int(result.MatchedCount), s.keepAction(ctx, do, a, events, now)
+}
+
+// keepAction adds an action to the history of events that it has changed, and lets their keys go on.
+func (s *Store) keepAction(ctx context.Context, do action, a operator.Action, events bson.A, now time.Time) error {
+	if err := s.keepNotes(ctx, do, a, events, now); err != nil || do.state != postrider.StateDead {
+		return err
+	}
+	return s.release(ctx, events)
+}
+
+// keepNotes adds an action to the history of events. A job keeps one note for each event, so that a step which completes another
+// one adds none twice.
+func (s *Store) keepNotes(ctx context.Context, do action, a operator.Action, events bson.A, now time.Time) error {
+	if len(events) == 0 {
+		return nil
+	}
+	notes := make([]bson.M, len(events))
+	for i, event := range events {
+		notes[i] = bson.M{"event": event, "at": now, "outcome": do.outcome, "error": text.Clean(a.Reason), "actor": text.Clean(a.Who)}
+		if do.job != 0 {
+			notes[i]["_id"], notes[i]["job"] = bson.D{{Key: "job", Value: do.job}, {Key: "event", Value: event}}, do.job
+		}
+	}
+	_, err := s.attempts.InsertMany(ctx, notes, options.InsertMany().SetOrdered(false))
+	if do.job != 0 && driver.IsDuplicateKeyError(err) {
+		return nil
+	}
+	return err
 }

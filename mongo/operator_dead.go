@@ -29,9 +29,13 @@ func (s *Store) DeadGroups(ctx context.Context, limit int) ([]operator.DeadGroup
 	if err != nil {
 		return nil, s.fail(op, err)
 	}
+	sinks, err := s.lastSinks(ctx, ids)
+	if err != nil {
+		return nil, s.fail(op, err)
+	}
 	ones := make([]operator.DeadGroup, len(letters))
 	for i, l := range letters {
-		ones[i] = operator.DeadGroup{AggregateType: l.AggregateType, EventType: l.EventType, Error: operator.Fingerprint(l.LastError),
+		ones[i] = operator.DeadGroup{Sink: sinks[idText(l.ID)], AggregateType: l.AggregateType, EventType: l.EventType, Error: operator.Fingerprint(l.LastError),
 			Count: 1, Oldest: l.CreatedAt.UTC(), Sample: l.EventID}
 		if holds[idText(l.ID)] {
 			ones[i].Holding = 1
@@ -39,6 +43,21 @@ func (s *Store) DeadGroups(ctx context.Context, limit int) ([]operator.DeadGroup
 	}
 	groups := operator.Group(ones)
 	return groups[:min(limit, len(groups))], nil
+}
+
+// lastSinks returns the sinks at which events became DEAD the last time, by outbox id.
+func (s *Store) lastSinks(ctx context.Context, events bson.A) (map[string]string, error) {
+	type death struct {
+		Event any    `bson:"event"`
+		Sink  string `bson:"sink"`
+	}
+	deaths, err := find[death](ctx, s.attempts, bson.M{"event": bson.M{"$in": events}, "outcome": "dead"},
+		options.Find().SetSort(ascending("at", "_id")).SetProjection(bson.M{"event": 1, "sink": 1}))
+	sinks := make(map[string]string, len(events))
+	for _, d := range deaths {
+		sinks[idText(d.Event)] = d.Sink
+	}
+	return sinks, err
 }
 
 // letter is what is looked at of a dead letter.

@@ -30,7 +30,7 @@ func (s *Store) Events(ctx context.Context, f operator.Filter) ([]operator.Row, 
 	if err != nil {
 		return nil, s.fail(op, err)
 	}
-	docs, err := find[bson.Raw](ctx, s.events, filter, options.Find().SetSort(ascending("_id")).SetLimit(int64(limit)))
+	docs, err := aggregate[bson.Raw](ctx, s.events, s.selectOurs(filter, f.Sink, limit))
 	if err != nil {
 		return nil, s.fail(op, err)
 	}
@@ -97,7 +97,42 @@ func (s *Store) parse(text string) (any, error) {
 	return parseID(text)
 }
 
-// filterOf turns an operator's filter into one of the database.
+// selectOurs is a pipeline that yields events, in outbox order. A limit of 0 means none.
+func (s *Store) selectOurs(filter bson.M, sink string, limit int) bson.A {
+	pipeline := append(bson.A{bson.M{"$match": filter}, bson.M{"$sort": ascending("_id")}}, s.lastDiedAt("_id", sink)...)
+	return append(pipeline, atMost(limit)...)
+}
+
+// lastDiedAt are the stages that leave the events that became DEAD the last time at a sink. A field has the _id of the event. An
+// empty sink means any.
+func (s *Store) lastDiedAt(id, sink string) bson.A {
+	if sink == "" {
+		return nil
+	}
+	return bson.A{
+		bson.M{"$lookup": bson.M{
+			"from":         s.attempts.Name(),
+			"localField":   id,
+			"foreignField": "event",
+			"pipeline": bson.A{
+				bson.M{"$match": bson.M{"outcome": "dead"}},
+				bson.M{"$sort": bson.D{{Key: "at", Value: -1}, {Key: "_id", Value: -1}}},
+				bson.M{"$limit": 1},
+			},
+			"as": "postrider_deaths",
+		}},
+		bson.M{"$match": bson.M{"postrider_deaths.sink": sink}},
+	}
+}
+
+func atMost(limit int) bson.A {
+	if limit == 0 {
+		return nil
+	}
+	return bson.A{bson.M{"$limit": limit}}
+}
+
+// filterOf turns an operator's filter, without its sink, into one of the database.
 func filterOf(f operator.Filter) (bson.M, error) {
 	filter := bson.M{}
 	for field, value := range map[string]string{

@@ -62,7 +62,7 @@ func (s *Store) shares(ctx context.Context, relayName string, members []member) 
 		held[l.Owner]++
 	}
 	for _, m := range members {
-		relays = append(relays, operator.Relay{ID: m.ID, Name: m.Name, Host: m.Host, Version: m.Version,
+		relays = append(relays, operator.Relay{ID: m.ID, Name: m.Name, Host: m.Host, Version: m.Version, Claim: m.Claim,
 			HeartbeatSeconds: max(float64(m.AgeMillis)/1000, 0), Shards: held[m.ID]})
 	}
 	return n, relays, err

@@ -54,6 +54,8 @@ func (s *Store) needs() []need {
 		{s.relays.Name(), "find insert update remove"},
 		{s.attempts.Name(), "find insert remove"},
 		{s.holds.Name(), "find insert update remove"},
+		{s.jobs.Name(), "find insert update remove"},
+		{s.jobEvents.Name(), "find insert remove"},
 		{s.schema.Name(), "find"},
 	}
 	switch {

@@ -202,7 +202,11 @@ func attemptOf(event any, outcome relay.Settlement, m relay.Member, now time.Tim
 	if outcome.State == postrider.StateDead {
 		what = "dead"
 	}
-	return bson.M{"event": event, "at": now, "outcome": what, "error": outcome.Error, "actor": m.ID}
+	attempt := bson.M{"event": event, "at": now, "outcome": what, "error": outcome.Error, "actor": m.ID}
+	if outcome.Sink != "" {
+		attempt["sink"] = outcome.Sink
+	}
+	return attempt
 }
 
 func newSettlement(one relay.Settlement) (settlement, error) {
@@ -227,7 +231,11 @@ func fit(one relay.Settlement) (relay.Settlement, error) {
 		if one.Error == "" {
 			one.Error = "no reason was given" // a failed event is known by its error
 		}
+		one.Sink = text.Clean(one.Sink)
 		one.RetryAfter = min(max(one.RetryAfter, 0), maxRetryAfter)
+		if one.State == postrider.StateDead {
+			one.RetryAfter = 0 // next_attempt_at of a dead letter tells when it died
+		}
 	default:
 		return one, fmt.Errorf("event %s cannot be settled as %q", one.ID, one.State)
 	}

@@ -146,6 +146,13 @@ func TestServersThatCanKeepAnOutbox(t *testing.T) {
 	}
 }
 
+func TestADeadLetterTellsWhenItDied(t *testing.T) {
+	one, err := fit(relay.Settlement{State: "DEAD", RetryAfter: time.Hour})
+	if err != nil || one.RetryAfter != 0 {
+		t.Errorf("fit made %+v, %v", one, err)
+	}
+}
+
 func TestErrorsAreTold(t *testing.T) {
 	s, err := Open(collection(t, "outbox"), StoreConfig{})
 	if err != nil {

@@ -3,6 +3,7 @@ package storetest
 import (
 	"context"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
@@ -146,7 +147,7 @@ var jobStepTests = map[string]func(*fixture){
 					f.Fatalf("event %s was redriven before %s", row.ID, ids[pending-1])
 				}
 			}
-			if pending != looked {
+			if pending != looked && !slices.Contains(f.Lacks, Atomic) {
 				f.Fatalf("%d events were redriven, and the job has come to %d", pending, looked)
 			}
 		}

@@ -38,8 +38,8 @@ type Harness struct {
 	// events commit in the order of their ids, and the suite opens no second transaction meanwhile.
 	SerialWriters bool
 
-	// Lacks are what the outbox cannot do because of its table, such as one that somebody else designed. The tests of it
-	// are left out.
+	// Lacks are what the outbox cannot do because of its table, such as one that somebody else designed, or because of its
+	// server. The tests of it are left out.
 	Lacks []Feature
 }
 
@@ -53,7 +53,7 @@ const (
 	History  Feature = "history"  // what was published stays, with the time
 	Age      Feature = "age"      // when events were added
 	Strict   Feature = "strict"   // headers that are not strings make an event malformed
-	Holds    Feature = "holds"    // dead events can hold their keys
+	Atomic   Feature = "atomic"   // what one call writes is written as a whole or not at all
 )
 
 // needs are the features that tests need, by their names.
@@ -91,20 +91,8 @@ var needs = map[string][]Feature{
 	"Read leaves a scheduled event until it is due":                                   {Schedule},
 	"Settle writes each outcome under its claim":                                      {Columns},
 	"Settle records the versions that left":                                           {Columns},
-	"A held key is held absolutely, and no other one":                                 {Holds},
-	"A held key keeps lower versions of its aggregate as well":                        {Holds, Columns},
-	"Held keys do not fill the batch":                                                 {Holds},
-	"Settle holds no key without the lease":                                           {Holds},
-	"Settle holds no key for an event that has left PENDING":                          {Holds},
-	"Redrive lets a key go when nothing else holds it":                                {Holds},
-	"Redriven events leave as one batch, in order, before later ones of their key":    {Holds},
-	"Redriven events are not passed beside many retries":                              {Holds},
-	"Redrive and a new death hold the key again":                                      {Holds},
-	"Retry lets a held key go like Redrive":                                           {Holds},
-	"Discard lets a key go when nothing else holds it":                                {Holds},
-	"Cleaning leaves held keys held":                                                  {Holds},
-	"Event and Status tell which keys are held":                                       {Holds},
-	"What waits behind a held key is the oldest":                                      {Holds, Age},
+	"A held key keeps lower versions of its aggregate as well":                        {Columns},
+	"What waits behind a held key is the oldest":                                      {Age},
 }
 
 // Tx is a producer's transaction, by the SQL that the documentation gives to producers. Its methods end the test when

@@ -179,7 +179,8 @@ func TestASettleWritesTheHoldBeforeTheEventIsDead(t *testing.T) {
 func TestARedriveDeletesTheHoldsWhenTheEventsHaveChanged(t *testing.T) {
 	s := newStaged(t)
 	s.retry.State, s.retry.HoldsKey = postrider.StateDead, true
-	want := []string{"find outbox_events", "aggregate outbox_schema", "update outbox_events", "insert outbox_attempts", "delete outbox_holds", "commitTransaction "}
+	want := []string{"aggregate outbox_events", "aggregate outbox_schema", "update outbox_events", "insert outbox_attempts",
+		"delete outbox_holds", "commitTransaction "}
 	for what, act := range map[string]func(context.Context, operator.Filter, operator.Action) (int, error){
 		"redrive": s.store.Redrive, "retry": s.store.Retry,
 	} {

@@ -40,7 +40,7 @@ func TestMappedCollection(t *testing.T) {
 	client, mapping := connect(t), domainEvents(t)
 	storetest.Run(t, func(t *testing.T) storetest.Harness {
 		h := mappedHarness(t, client, mongo.StoreConfig{Shards: shards, Mapping: &mapping})
-		h.Lacks = []storetest.Feature{storetest.Columns}
+		h.Lacks = append(h.Lacks, storetest.Columns)
 		return h
 	})
 }
@@ -50,8 +50,16 @@ func TestClaimsOfAMappedCollection(t *testing.T) {
 	client, mapping := connect(t), domainEvents(t)
 	storetest.RunClaims(t, func(t *testing.T) storetest.Harness {
 		h := mappedHarness(t, client, mongo.StoreConfig{Shards: shards, Mapping: &mapping})
-		h.Lacks = []storetest.Feature{storetest.Columns}
+		h.Lacks = append(h.Lacks, storetest.Columns)
 		return h
+	})
+}
+
+func TestJobsOfAMappedCollection(t *testing.T) {
+	t.Parallel()
+	client, mapping := connect(t), domainEvents(t)
+	storetest.RunJobs(t, func(t *testing.T) storetest.Harness {
+		return mappedHarness(t, client, mongo.StoreConfig{Shards: shards, Mapping: &mapping})
 	})
 }
 
@@ -71,8 +79,9 @@ func mappedHarness(t *testing.T, client *driver.Client, config mongo.StoreConfig
 	}
 	begin := func(*testing.T) storetest.Tx { return &theirTransaction{events: events} }
 	return storetest.Harness{
-		Store: store, Operator: store, Shards: shards, Init: store.Init, Begin: begin,
+		Store: store, Operator: store, Jobs: store, Shards: shards, Init: store.Init, Begin: begin,
 		Claims: func() relay.Store { return store.RowClaims() },
+		Lacks:  lacks(t, client),
 	}
 }
 

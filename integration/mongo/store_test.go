@@ -33,6 +33,12 @@ func TestClaims(t *testing.T) {
 	storetest.RunClaims(t, func(t *testing.T) storetest.Harness { return newHarness(t, client) })
 }
 
+func TestJobs(t *testing.T) {
+	t.Parallel()
+	client := connect(t)
+	storetest.RunJobs(t, func(t *testing.T) storetest.Harness { return newHarness(t, client) })
+}
+
 func newHarness(t *testing.T, client *driver.Client) storetest.Harness {
 	t.Helper()
 	db := newDatabase(t, client)
@@ -43,9 +49,19 @@ func newHarness(t *testing.T, client *driver.Client) storetest.Harness {
 	}
 	p := &producers{outbox: outbox, events: db.Collection("outbox_events"), transactions: hasTransactions(t, client)}
 	return storetest.Harness{
-		Store: store, Operator: store, Shards: shards, Init: store.Init, Begin: p.begin,
+		Store: store, Operator: store, Jobs: store, Shards: shards, Init: store.Init, Begin: p.begin,
 		Claims: func() relay.Store { return store.RowClaims() },
+		Lacks:  lacks(t, client),
 	}
+}
+
+// lacks is what the suite cannot ask of a server without transactions.
+func lacks(t *testing.T, client *driver.Client) []storetest.Feature {
+	t.Helper()
+	if hasTransactions(t, client) {
+		return nil
+	}
+	return []storetest.Feature{storetest.Atomic}
 }
 
 // connect connects to the server of POSTRIDER_TEST_MONGODB.
