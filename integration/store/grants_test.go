@@ -78,7 +78,7 @@ func TestVerifyTellsAllGrantsThatAStrangerNeeds(t *testing.T) {
 	everyServer(t, func(t *testing.T, d database) {
 		d.store(t, sqlstore.Config{})
 		mine, owner := d.asStranger(t)
-		grantsAll(t, owner, mine.open(t, sqlstore.Config{}), 8+closedSchemas(d, 1))
+		grantsAll(t, owner, mine.open(t, sqlstore.Config{}), 9+closedSchemas(d, 1))
 	})
 }
 
@@ -87,7 +87,7 @@ func TestVerifyTellsAllGrantsOnTablesWithoutASchemaInTheirNames(t *testing.T) {
 		d.store(t, sqlstore.Config{})
 		mine, owner := d.asStranger(t)
 		_, mine.table, _ = strings.Cut(d.table, ".")
-		grantsAll(t, owner, mine.open(t, sqlstore.Config{}), 8+closedSchemas(d, 1))
+		grantsAll(t, owner, mine.open(t, sqlstore.Config{}), 9+closedSchemas(d, 1))
 	})
 }
 
@@ -96,7 +96,7 @@ func TestVerifyTellsAllGrantsOnAMappedTableAndItsSideTables(t *testing.T) {
 		m.init(t)
 		mine, owner := m.asStranger(t)
 		m.database = mine
-		grantsAll(t, owner, m.openMapped(t), 9+closedSchemas(mine, 1))
+		grantsAll(t, owner, m.openMapped(t), 10+closedSchemas(mine, 1))
 	})
 }
 
@@ -110,7 +110,7 @@ func TestVerifyTellsAllGrantsInTheSchemaOfTheSideTables(t *testing.T) {
 	m.init(t)
 	mine, owner := m.asStranger(t)
 	m.database = mine
-	grantsAll(t, owner, m.openMapped(t), 9+2)
+	grantsAll(t, owner, m.openMapped(t), 10+2)
 }
 
 // TestVerifyLooksAtTheOtherTables when a privilege on one is missing.
