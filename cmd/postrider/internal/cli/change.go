@@ -26,21 +26,17 @@ func (c *command) changes(done string, do change, cmd *cobra.Command) *cobra.Com
 			return err
 		}
 		return c.withOutbox(func(_ *config.Config, o *wiring.Outbox) error {
-			return c.changeNow(cmd.Context(), o.Store, do, done, filter, acting.action())
+			n, err := do(o.Store, cmd.Context(), filter, acting.action())
+			if err == nil {
+				err = leftAlone(filter, n, done)
+			}
+			return errors.Join(c.printChanged(n, done), err)
 		})
 	}
 	chosen.selects(cmd)
 	chosen.asksForAll(cmd)
 	acting.add(cmd, "event")
 	return c.printsJSON(cmd)
-}
-
-func (c *command) changeNow(ctx context.Context, store operator.Store, do change, done string, f operator.Filter, a operator.Action) error {
-	n, err := do(store, ctx, f, a)
-	if err == nil {
-		err = leftAlone(f, n, done)
-	}
-	return errors.Join(c.printChanged(n, done), err)
 }
 
 // leftAlone says that not all the events that were named one by one have changed.

@@ -15,14 +15,13 @@ import (
 
 // deadWork is what can be done to dead letters.
 type deadWork struct {
-	kind     operator.JobKind
-	done     string // what the events are afterwards
-	directly change // what does it where the store keeps no jobs
+	kind operator.JobKind
+	done string // what the events are afterwards
 }
 
 var (
-	redriving  = deadWork{operator.JobRedrive, "redriven", operator.Store.Redrive}
-	discarding = deadWork{operator.JobDiscard, "discarded", operator.Store.Discard}
+	redriving  = deadWork{operator.JobRedrive, "redriven"}
+	discarding = deadWork{operator.JobDiscard, "discarded"}
 )
 
 // deadJobFlags say how a job is made and carried out.
@@ -69,16 +68,10 @@ func (c *command) makesJob(work deadWork, cmd *cobra.Command) *cobra.Command {
 			return err
 		}
 		return c.withOutbox(func(_ *config.Config, o *wiring.Outbox) error {
-			jobs, keepsJobs := o.Jobs()
-			switch {
-			case flags.preview:
+			if flags.preview {
 				return c.preview(cmd.Context(), o.Store, work, n.Filter)
-			case keepsJobs:
-				return c.carryOut(cmd.Context(), jobs, work, n, flags.detach)
-			case flags.detach || n.Rate > 0 || n.Filter.Sink != "":
-				return usageError{errors.New("this database keeps no jobs yet: leave out --rate, --detach and --sink, then the events are changed at once")}
 			}
-			return c.changeNow(cmd.Context(), o.Store, work.directly, work.done, n.Filter, n.Action)
+			return c.carryOut(cmd.Context(), o.Store, work, n, flags.detach)
 		})
 	}
 	flags.add(cmd)

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 
@@ -44,13 +43,9 @@ func (c *command) deadJobs() *cobra.Command {
 // withJobs calls f with the jobs of the configured outbox.
 func (c *command) withJobs(cmd *cobra.Command, f func(context.Context, operator.JobStore) error) error {
 	return c.withOutbox(func(_ *config.Config, o *wiring.Outbox) error {
-		jobs, ok := o.Jobs()
-		if !ok {
-			return errors.New("this database keeps no jobs yet: postrider dead redrive and discard change the events at once")
-		}
 		ctx, cancel := looking(cmd)
 		defer cancel()
-		return f(ctx, jobs)
+		return f(ctx, o.Store)
 	})
 }
 

@@ -21,6 +21,7 @@ import (
 type Store interface {
 	relay.Store
 	operator.Store
+	operator.JobStore
 	Init(ctx context.Context) error
 	Verify(ctx context.Context) []operator.Finding
 }
@@ -98,21 +99,10 @@ func (o *Outbox) ForRelay(claim config.Claim) relay.Store {
 	return o.Store.(*sqlstore.Store).RowClaims()
 }
 
-// Jobs keeps the jobs over the outbox's dead letters; ok is false when the database keeps none.
-func (o *Outbox) Jobs() (jobs operator.JobStore, ok bool) {
-	jobs, ok = o.Store.(operator.JobStore)
-	return jobs, ok
-}
-
-// UnfinishedJobs lists the jobs that are RUNNING or PAUSED, the newest first. Where the database keeps no jobs there
-// are none.
+// UnfinishedJobs lists the jobs that are RUNNING or PAUSED, the newest first.
 func (o *Outbox) UnfinishedJobs(ctx context.Context) ([]operator.Job, error) {
 	const looked = 1000 // few are made in a day
-	jobs, ok := o.Jobs()
-	if !ok {
-		return nil, nil
-	}
-	list, err := jobs.Jobs(ctx, looked)
+	list, err := o.Store.Jobs(ctx, looked)
 	return slices.DeleteFunc(list, func(j operator.Job) bool { return j.FinishedAt != nil }), err
 }
 
