@@ -80,6 +80,37 @@ func (o *Outbox) Add(ctx context.Context, tx Tx, events ...Event) ([]Added, erro
 	return added, nil
 }
 
+// AddNew is Add for callers who need not know which events were dropped because their dedup key was there already. A database that
+// cannot tell, which MySQL is, then takes them all in one statement, where Add needs one for each.
+func (o *Outbox) AddNew(ctx context.Context, tx Tx, events ...Event) error {
+	if err := o.addNew(ctx, tx, events); err != nil {
+		return fmt.Errorf("add events to %s: %w", o.table, err)
+	}
+	return nil
+}
+
+func (o *Outbox) addNew(ctx context.Context, tx Tx, events []Event) error {
+	tx, err := usable(tx)
+	if err != nil {
+		return err
+	}
+	rows, err := o.rows(ctx, events)
+	if err != nil {
+		return err
+	}
+	for chunk := range chunks(rows, o.traits.maxBytes, true) {
+		if !deduped(chunk) {
+			_, err = o.execute(ctx, tx, o.insert, chunk)
+		} else {
+			_, err = tx.ExecContext(ctx, o.insertNew, parameter(chunk))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 func (o *Outbox) add(ctx context.Context, tx Tx, events []Event) ([]Added, error) {
 	tx, err := usable(tx)
 	if err != nil {

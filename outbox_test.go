@@ -313,3 +313,35 @@ func TestScheduledTimeIsRoundedUpAndInUTC(t *testing.T) {
 		}
 	}
 }
+
+// Whoever need not know what was dropped gets along with one statement in every database.
+func TestAddNewWritesAllEventsInOneStatement(t *testing.T) {
+	for _, dialect := range []postrider.Dialect{postrider.PostgreSQL, postrider.SQLite, postrider.MySQL} {
+		outbox, err := postrider.New(postrider.Config{Dialect: dialect})
+		if err != nil {
+			t.Fatal(err)
+		}
+		var events []postrider.Event
+		for i := range 3 {
+			events = append(events, postrider.Event{
+				AggregateType: "order", AggregateID: fmt.Sprint(i), Type: "Paid", Payload: []byte("{}"), DedupKey: fmt.Sprint(i),
+			})
+		}
+		tx := &execTx{affected: func(statement) int64 { return 1 }}
+		if err := outbox.AddNew(t.Context(), tx, events...); err != nil {
+			t.Errorf("%s: %v", dialect, err)
+		}
+		if len(tx.statements) != 1 || len(tx.statements[0].rows) != 3 || !strings.Contains(tx.statements[0].query, "ON ") {
+			t.Errorf("%s: statements %+v", dialect, tx.statements)
+		}
+		events[1].Payload = nil
+		var refused postrider.EventErrors
+		if err := outbox.AddNew(t.Context(), tx, events...); !errors.As(err, &refused) || len(tx.statements) != 1 {
+			t.Errorf("%s: an event that is not fit gives %v", dialect, err)
+		}
+		tx.err = errors.New("gone")
+		if err := outbox.AddNew(t.Context(), tx, events[0]); !errors.Is(err, tx.err) {
+			t.Errorf("%s: %v", dialect, err)
+		}
+	}
+}

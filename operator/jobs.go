@@ -55,6 +55,9 @@ type Job struct {
 	CreatedAt  time.Time  `json:"created_at"`
 	Steered    string     `json:"steered"`     // who paused, continued or cancelled it last, and why, for people; empty if nobody did
 	FinishedAt *time.Time `json:"finished_at"` // when it became DONE or CANCELLED
+
+	// Destination is the sink in whose own outbox its events are; empty for the outbox itself.
+	Destination string `json:"destination,omitempty"`
 }
 
 // JobRetention is how long a job is kept after it has ended.

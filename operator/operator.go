@@ -107,6 +107,9 @@ type DeadGroup struct {
 	Holding       int64     `json:"holding"` // how many of them hold their keys
 	Oldest        time.Time `json:"oldest"`  // created_at of the oldest
 	Sample        string    `json:"sample"`  // event id of one of them
+
+	// Destination is the sink in whose own outbox they are; empty for those of the outbox itself.
+	Destination string `json:"destination,omitempty"`
 }
 
 // Status describes an outbox and the relays that serve it.
@@ -118,6 +121,18 @@ type Status struct {
 	Shards               Shards                    `json:"shards"`
 	Relays               []Relay                   `json:"relays"`
 	Sinks                []relay.SinkState         `json:"sinks"` // one entry per sink: the worst that a live relay reports
+	KeyGroups            []KeyGroup                `json:"key_groups"`
+	Destinations         []Destination             `json:"destinations"` // none unless events go to several sinks
+}
+
+// Destination is the outbox of one of several sinks that an event goes to.
+type Destination struct {
+	Sink                 string                    `json:"sink"`
+	Table                string                    `json:"table"`
+	States               map[postrider.State]int64 `json:"states"`
+	Estimated            bool                      `json:"estimated"` // States is an estimate
+	OldestPendingSeconds float64                   `json:"oldest_pending_seconds"`
+	HeldKeys             int64                     `json:"held_keys"`
 	KeyGroups            []KeyGroup                `json:"key_groups"`
 }
 

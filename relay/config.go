@@ -17,6 +17,10 @@ type Config struct {
 	Sinks  []NamedSink
 	Routes []Route
 
+	// Restore, when set, is called for every event that was read, before it is routed. It makes the event that producers added of
+	// one that its outbox keeps in another form, as sink/outbox does. It leaves ID, Shard and what Key returns as they are.
+	Restore func(*Event)
+
 	Claim Claim // how the relays of one name share the work; default ClaimShard
 
 	Host    string // shown to people; default: the host name

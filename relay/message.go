@@ -49,7 +49,7 @@ var headerStyles = []HeaderStyle{HeadersPostrider, HeadersDebezium, HeadersCloud
 
 // message makes the message that a sink sends for an event of the route.
 func (r *route) message(e *Event) Message {
-	return Message{EventID: e.EventID, Key: r.key(e), Topic: r.topic(e), Headers: r.headersOf(e), Payload: e.Payload}
+	return Message{EventID: e.EventID, Key: r.key(e), Topic: r.topic(e), Headers: r.headersOf(e), Payload: e.Payload, Event: e}
 }
 
 // headersOf gives the headers of the style first; a header of the event never overrides one of them. The route's come

@@ -62,6 +62,7 @@ func TestHeadersAsDebeziumsRouterWritesThem(t *testing.T) {
 	want := Message{
 		EventID: "e-7", Key: "17", Topic: "outbox.event.order", Payload: []byte(`{"total": 1.0}`),
 		Headers: []Header{{"id", "e-7"}, {"eventType", "OrderPlaced"}, {"traceparent", "a"}, {"zone", "eu"}},
+		Event:   e,
 	}
 	if !reflect.DeepEqual(m, want) {
 		t.Errorf("message\n%+v, want\n%+v", m, want)

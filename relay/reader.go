@@ -137,6 +137,11 @@ func (rd *reader) fetch(ctx context.Context, req ReadRequest) ([]Event, error) {
 	if err != nil {
 		return nil, err
 	}
+	if restore := rd.engine.cfg.Restore; restore != nil {
+		for i := range events {
+			restore(&events[i])
+		}
+	}
 	rd.engine.cfg.Hooks.read(len(events), time.Since(start))
 	return events, nil
 }

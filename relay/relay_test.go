@@ -95,6 +95,29 @@ func TestAPartitionKeyTakesThePlaceOfTheAggregateID(t *testing.T) {
 	})
 }
 
+func TestWhatWasReadIsRestoredBeforeItIsRouted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, s := newMemory(), &recorder{}
+		id := m.add("a", "copied")
+		var sent relay.Message
+		s.set(func(msg relay.Message) relay.Outcome {
+			sent = msg
+			return relay.Published("x")
+		})
+		c := setup(m, s)
+		c.Routes = []relay.Route{{EventType: "placed", Sink: c.Sinks[0].Name}}
+		c.Restore = func(e *relay.Event) { e.EventType, e.EventID = "placed", "original" }
+		_, stop := start(t, c)
+		await(t, "published", func() bool { return m.find(id).state == postrider.StatePublished })
+		if sent.EventID != "original" || sent.Event == nil || sent.Event.EventType != "placed" || sent.Event.ID != id {
+			t.Errorf("sent %+v", sent)
+		}
+		if err := stop(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
 func TestDeadAfterTheScheduleThenTheKeyGoesOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m, s := newMemory(), &recorder{}

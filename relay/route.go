@@ -23,8 +23,9 @@ type Route struct {
 	EventType     string // pattern in the form of path.Match; empty matches every event type
 	Sink          string // name of the sink
 	// Topic is a template: TopicFields in braces stand for the event's values. Empty means DefaultTopic. An event with
-	// a topic of its own goes there instead.
-	Topic string
+	// a topic of its own goes there instead, unless KeepTopic is set.
+	Topic     string
+	KeepTopic bool // Topic is where the sink needs it, whatever topic an event asks for
 	// Key is the template of the message key, with KeyFields. It must hold {key}: events of different keys are in no
 	// order, and a message key that they shared would tell otherwise. Empty means DefaultKey.
 	Key     string
@@ -133,7 +134,7 @@ func matches(pattern, value string) bool {
 
 // topic returns where the event goes.
 func (r *route) topic(e *Event) string {
-	if e.Topic != "" {
+	if e.Topic != "" && !r.KeepTopic {
 		return e.Topic
 	}
 	return r.topics.of(e)

@@ -51,6 +51,10 @@ func TestTopicOfTheRowOverridesTheRoute(t *testing.T) {
 	if got := r.find(e.Kind()).topic(e); got != "special" {
 		t.Errorf("topic %q", got)
 	}
+	r = resolve(t, Route{Sink: "main", Topic: "orders", KeepTopic: true})
+	if got := r.find(e.Kind()).topic(e); got != "orders" {
+		t.Errorf("topic %q of a route that keeps its own", got)
+	}
 }
 
 func TestInventedKindsTakeBoundedMemory(t *testing.T) {

@@ -30,6 +30,10 @@ type Message struct {
 	Topic   string // topic, subject, stream or exchange
 	Headers []Header
 	Payload []byte
+
+	// Event is what the message was made of, for sinks that hand the event itself on. Sinks must not change it. It is nil in
+	// messages that no relay made.
+	Event *Event
 }
 
 // Header is one header of a message. Names are unique within a message, without regard to case.

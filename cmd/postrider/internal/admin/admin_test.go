@@ -152,11 +152,18 @@ func TestStatusPage(t *testing.T) {
 			Relays:               []operator.Relay{{ID: "RELAYID", Host: "node-1", Version: "v1.2.3", HeartbeatSeconds: 0.5, Shards: 60}},
 			Sinks:                []relay.SinkState{{Name: "main", Type: "kafka", Circuit: relay.CircuitOpen, LastError: "connection refused"}},
 			KeyGroups:            []operator.KeyGroup{{Shard: 7, OldestKey: "order-17", OldestEventID: "EVENTID", LastError: "no leader"}},
+			Destinations: []operator.Destination{{
+				Sink: "hooks", Table: "events_to_hooks", OldestPendingSeconds: 7200,
+				States: map[postrider.State]int64{postrider.StatePending: 4321, postrider.StateDead: 8765},
+			}},
 		},
-		dead: []operator.DeadGroup{{Sink: "SINKNAME", AggregateType: "order", EventType: "OrderPaid", Error: "too large: <n> bytes", Count: 5, Holding: 333, Sample: "SAMPLEID"}},
+		dead: []operator.DeadGroup{
+			{Sink: "SINKNAME", AggregateType: "order", EventType: "OrderPaid", Error: "too large: <n> bytes", Count: 5, Holding: 333, Sample: "SAMPLEID"},
+			{AggregateType: "order", Error: "refused", Count: 1, Destination: "archive"},
+		},
 	}
 	c.Jobs = func(context.Context) ([]operator.Job, error) {
-		return []operator.Job{{ID: "17", Kind: operator.JobRedrive, State: operator.JobPaused, Total: 9, Looked: 4, Rate: 2, Who: "bob", Reason: "room"}}, nil
+		return []operator.Job{{ID: "17", Kind: operator.JobRedrive, State: operator.JobPaused, Total: 9, Looked: 4, Rate: 2, Who: "bob", Reason: "room", Destination: "attic"}}, nil
 	}
 	w := get(c, "/")
 	if w.Code != 200 || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/html") {
@@ -167,7 +174,8 @@ func TestStatusPage(t *testing.T) {
 		"60 owned, 1 free, 3 expired", "kafka", "connection refused", "order-17", "EVENTID", "no leader",
 		"OrderPaid", "too large: &lt;n&gt; bytes", "SAMPLEID", "SINKNAME", "v1.2.3",
 		"on hold because of dead letters: <strong>77<", ">333<",
-		"Job 17: redrive PAUSED, 4 of 9 events at 2/s. bob: room",
+		"Job 17 to attic: redrive PAUSED, 4 of 9 events at 2/s. bob: room",
+		"hooks", "events_to_hooks", "4321", "8765", "2h", "archive",
 	} {
 		if !strings.Contains(w.Body.String(), want) {
 			t.Errorf("the page lacks %q", want)

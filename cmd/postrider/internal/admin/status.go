@@ -28,20 +28,22 @@ var statusPage = template.Must(template.New("status").Funcs(template.FuncMap{
 	"seconds": human.Seconds,
 	"utc":     human.UTC,
 	"job":     human.Job,
+	"count":   func(states map[postrider.State]int64, state postrider.State) int64 { return states[state] },
 }).Parse(statusHTML))
 
 // view is what the status page shows.
 type view struct {
-	Relay   string
-	Version string
-	At      time.Time
-	Health  relay.Health
-	Status  *operator.Status // nil when the outbox does not answer
-	States  []stateCount
-	Waiting []operator.KeyGroup
-	Dead    []operator.DeadGroup
-	Jobs    []operator.Job // those that have not ended
-	Problem string         // why Status, Dead or Jobs is missing
+	Relay        string
+	Version      string
+	At           time.Time
+	Health       relay.Health
+	Status       *operator.Status // nil when the outbox does not answer
+	States       []stateCount
+	Waiting      []operator.KeyGroup
+	Dead         []operator.DeadGroup
+	Jobs         []operator.Job // those that have not ended
+	Destinations bool           // there are outboxes of destinations
+	Problem      string         // why Status, Dead or Jobs is missing
 }
 
 type stateCount struct {
@@ -67,6 +69,7 @@ func (c Config) view(ctx context.Context) view {
 	status, statusErr := c.Store.Status(ctx, c.Relay)
 	if statusErr == nil {
 		v.Status = &status
+		v.Destinations = len(status.Destinations) > 0
 		v.Waiting = human.Oldest(status.KeyGroups, longestWaits)
 		for _, s := range postrider.States() {
 			if n := status.States[s]; n > 0 || s != postrider.StateProcessing {

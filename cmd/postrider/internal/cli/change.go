@@ -26,9 +26,13 @@ func (c *command) changes(done string, do change, cmd *cobra.Command) *cobra.Com
 			return err
 		}
 		return c.withOutbox(func(_ *config.Config, o *wiring.Outbox) error {
-			n, err := do(o.Store, cmd.Context(), filter, acting.action())
+			store, err := storeOf(o, chosen.to)
+			if err != nil {
+				return err
+			}
+			n, err := do(store, cmd.Context(), filter, acting.action())
 			if err == nil {
-				err = leftAlone(filter, n, done)
+				err = leftAlone(filter, n, done, hintOfDestinations(o, chosen.to))
 			}
 			return errors.Join(c.printChanged(n, done), err)
 		})
@@ -39,13 +43,21 @@ func (c *command) changes(done string, do change, cmd *cobra.Command) *cobra.Com
 	return c.printsJSON(cmd)
 }
 
-// leftAlone says that not all the events that were named one by one have changed.
-func leftAlone(f operator.Filter, changed int, done string) error {
+// leftAlone says that not all the events that were named one by one have changed. hint tells where else they may be.
+func leftAlone(f operator.Filter, changed int, done, hint string) error {
 	if f.Limit > 0 || len(f.IDs) <= changed {
 		return nil
 	}
-	return fmt.Errorf("%d of %d events were left alone: they do not exist, or are not in a state in which they can be %s; see postrider events show",
-		len(f.IDs)-changed, len(f.IDs), done)
+	return fmt.Errorf("%d of %d events were left alone: they do not exist, or are not in a state in which they can be %s; see postrider events show%s",
+		len(f.IDs)-changed, len(f.IDs), done, hint)
+}
+
+// hintOfDestinations tells where else events may be.
+func hintOfDestinations(o *wiring.Outbox, to string) string {
+	if to != "" || len(o.Destinations) == 0 {
+		return ""
+	}
+	return ", and use --to SINK for an event that goes to several sinks"
 }
 
 func (c *command) printChanged(n int, done string) error {

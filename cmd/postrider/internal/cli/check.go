@@ -50,6 +50,7 @@ func (c *command) findings(ctx context.Context) ([]operator.Finding, error) {
 		return nil, err
 	}
 	findings := []operator.Finding{operator.OK("configuration", c.file+" has no mistakes")}
+	findings = append(findings, wiring.CheckRoutes(cfg)...)
 	findings = append(findings, outboxFindings(ctx, cfg)...)
 	return append(findings, sinkFindings(ctx, cfg)...), nil
 }
@@ -80,7 +81,7 @@ func outboxFindings(ctx context.Context, cfg *config.Config) []operator.Finding 
 func sinkFindings(ctx context.Context, cfg *config.Config) []operator.Finding {
 	var findings []operator.Finding
 	for _, s := range cfg.Sinks {
-		findings = append(findings, findingsOf(ctx, s, cfg.Routes)...)
+		findings = append(findings, findingsOf(ctx, s, cfg.Deliveries())...)
 	}
 	return findings
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -36,6 +37,7 @@ const howJobsWork = "The events that are DEAD and chosen now are the set of a jo
 
 func (c *command) deadList() *cobra.Command {
 	var limit int
+	var to string
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "Lists dead letters grouped by cause, the largest group first",
@@ -44,30 +46,55 @@ func (c *command) deadList() *cobra.Command {
 			return c.withOutbox(func(_ *config.Config, o *wiring.Outbox) error {
 				ctx, cancel := looking(cmd)
 				defer cancel()
-				groups, err := o.Store.DeadGroups(ctx, limit)
+				groups, err := deadGroups(ctx, o, to, limit)
 				if err != nil {
 					return err
 				}
-				return c.printDead(groups)
+				return c.printDead(groups, len(o.Destinations) > 0)
 			})
 		},
 	}
 	cmd.Flags().IntVar(&limit, "limit", 50, "at most this many groups")
+	selectsDestination(cmd, &to)
 	return c.printsJSON(cmd)
 }
 
-func (c *command) printDead(groups []operator.DeadGroup) error {
+// deadGroups are those of one destination, or of all and the outbox itself.
+func deadGroups(ctx context.Context, o *wiring.Outbox, to string, limit int) ([]operator.DeadGroup, error) {
+	if to == "" {
+		return o.DeadGroups(ctx, limit)
+	}
+	store, err := storeOf(o, to)
+	if err != nil {
+		return nil, err
+	}
+	groups, err := store.DeadGroups(ctx, limit)
+	for i := range groups {
+		groups[i].Destination = to
+	}
+	return groups, err
+}
+
+func (c *command) printDead(groups []operator.DeadGroup, destinations bool) error {
 	if c.json {
 		return c.printJSON(map[string]any{"groups": append([]operator.DeadGroup{}, groups...)})
 	}
-	return c.printGroups(groups)
+	return c.printGroups(groups, destinations)
 }
 
-func (c *command) printGroups(groups []operator.DeadGroup) error {
-	t := newTable(c.stdout, "EVENTS", "HOLDING", "SINK", "AGGREGATE TYPE", "EVENT TYPE", "OLDEST", "ONE OF THEM", "ERROR")
+func (c *command) printGroups(groups []operator.DeadGroup, destinations bool) error {
+	heading := []string{"EVENTS", "HOLDING", "SINK", "AGGREGATE TYPE", "EVENT TYPE", "OLDEST", "ONE OF THEM", "ERROR"}
+	if destinations {
+		heading = append([]string{"TO"}, heading...)
+	}
+	t := newTable(c.stdout, heading...)
 	for _, g := range groups {
-		t.row(strconv.FormatInt(g.Count, 10), strconv.FormatInt(g.Holding, 10), g.Sink, g.AggregateType, g.EventType,
-			human.UTC(g.Oldest), g.Sample, g.Error)
+		row := []string{strconv.FormatInt(g.Count, 10), strconv.FormatInt(g.Holding, 10), g.Sink, g.AggregateType, g.EventType,
+			human.UTC(g.Oldest), g.Sample, g.Error}
+		if destinations {
+			row = append([]string{g.Destination}, row...)
+		}
+		t.row(row...)
 	}
 	return t.flush()
 }

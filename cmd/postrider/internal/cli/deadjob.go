@@ -17,11 +17,12 @@ import (
 type deadWork struct {
 	kind operator.JobKind
 	done string // what the events are afterwards
+	hint string // where else events may be
 }
 
 var (
-	redriving  = deadWork{operator.JobRedrive, "redriven"}
-	discarding = deadWork{operator.JobDiscard, "discarded"}
+	redriving  = deadWork{kind: operator.JobRedrive, done: "redriven"}
+	discarding = deadWork{kind: operator.JobDiscard, done: "discarded"}
 )
 
 // deadJobFlags say how a job is made and carried out.
@@ -69,9 +70,18 @@ func (c *command) makesJob(work deadWork, cmd *cobra.Command) *cobra.Command {
 		}
 		return c.withOutbox(func(_ *config.Config, o *wiring.Outbox) error {
 			if flags.preview {
-				return c.preview(cmd.Context(), o.Store, work, n.Filter)
+				store, err := storeOf(o, flags.chosen.to)
+				if err != nil {
+					return err
+				}
+				return c.preview(cmd.Context(), store, work, n.Filter)
 			}
-			return c.carryOut(cmd.Context(), o.Store, work, n, flags.detach)
+			jobs, err := jobsOf(o, flags.chosen.to)
+			if err != nil {
+				return err
+			}
+			work.hint = hintOfDestinations(o, flags.chosen.to)
+			return c.carryOut(cmd.Context(), jobs, work, n, flags.detach)
 		})
 	}
 	flags.add(cmd)
@@ -85,7 +95,7 @@ func (c *command) carryOut(ctx context.Context, jobs operator.JobStore, work dea
 		return err
 	}
 	if detach {
-		return errors.Join(c.printDetached(job, work), leftAlone(n.Filter, job.Total, work.done))
+		return errors.Join(c.printDetached(job, work), leftAlone(n.Filter, job.Total, work.done, work.hint))
 	}
 	fmt.Fprintf(c.stderr, "job %s: %s to be %s\n", job.ID, human.Events(job.Total), work.done)
 	job, err = c.follow(ctx, jobs, job)
@@ -100,7 +110,7 @@ func (c *command) printDetached(job operator.Job, work deadWork) error {
 		return c.printJSON(map[string]any{"job": job})
 	}
 	_, err := fmt.Fprintf(c.stdout, "job %s: %s to be %s by the relays; postrider dead jobs show %s tells how far it is\n",
-		job.ID, human.Events(job.Total), work.done, job.ID)
+		job.ID, human.Events(job.Total), work.done, reference(job))
 	return err
 }
 
@@ -112,17 +122,25 @@ func (c *command) printOutcome(job operator.Job, work deadWork) error {
 	return err
 }
 
+// reference is how a command names the job.
+func reference(job operator.Job) string {
+	if job.Destination == "" {
+		return job.ID
+	}
+	return job.ID + " --to " + job.Destination
+}
+
 // remainder tells of chosen events that have not changed. It is an error when the job did not come to its end, or when
 // an event that was named is among them.
 func (c *command) remainder(job operator.Job, f operator.Filter, work deadWork) error {
 	switch {
 	case job.State == operator.JobPaused:
 		return fmt.Errorf("job %s is paused after %s: %s; postrider dead jobs continue %s lets the relays go on with it",
-			job.ID, human.Progress(job), plain(job.Steered), job.ID)
+			job.ID, human.Progress(job), plain(job.Steered), reference(job))
 	case job.State == operator.JobCancelled:
 		return fmt.Errorf("job %s was cancelled after %s: %s", job.ID, human.Progress(job), plain(job.Steered))
 	case job.Changed < job.Total:
 		fmt.Fprintf(c.stderr, "%s had been changed by others before the job came to them\n", human.Events(job.Total-job.Changed))
 	}
-	return leftAlone(f, job.Changed, work.done)
+	return leftAlone(f, job.Changed, work.done, work.hint)
 }

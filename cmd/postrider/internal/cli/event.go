@@ -5,15 +5,18 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
+	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
 	"github.com/postrider/postrider/cmd/postrider/internal/human"
 	"github.com/postrider/postrider/cmd/postrider/internal/wiring"
@@ -41,15 +44,19 @@ func (c *command) showsEvent(show func(foundEvent) error, cmd *cobra.Command) *c
 	return c.printsJSON(cmd)
 }
 
-// foundEvent is all that is known of one event.
+// foundEvent is all that is known of one event. Its row is a copy when only copies are left.
 type foundEvent struct {
 	row      operator.Row
 	attempts []operator.Attempt
 	receipts []inbox.Receipt
+	copies   []wiring.Copy // at the destinations of an event that goes to several sinks
 }
 
 func findEvent(ctx context.Context, o *wiring.Outbox, ref string) (foundEvent, error) {
 	row, err := o.Store.Event(ctx, ref)
+	if errors.Is(err, operator.ErrNotFound) {
+		return findCopies(ctx, o, ref, err)
+	}
 	if err != nil {
 		return foundEvent{}, err
 	}
@@ -57,8 +64,28 @@ func findEvent(ctx context.Context, o *wiring.Outbox, ref string) (foundEvent, e
 	if err != nil {
 		return foundEvent{}, err
 	}
+	copies, err := o.Copies(ctx, row.EventID)
+	if err != nil {
+		return foundEvent{}, err
+	}
 	receipts, err := o.Receipts(ctx, row.EventID)
-	return foundEvent{row, attempts, receipts}, err
+	return foundEvent{row, attempts, receipts, copies}, err
+}
+
+// findCopies finds an event that is no longer in the outbox, but was handed over. An outbox id says nothing elsewhere.
+func findCopies(ctx context.Context, o *wiring.Outbox, ref string, notFound error) (foundEvent, error) {
+	if _, err := strconv.ParseUint(ref, 10, 64); err == nil {
+		return foundEvent{}, notFound
+	}
+	copies, err := o.Copies(ctx, ref)
+	if err != nil {
+		return foundEvent{}, err
+	}
+	if len(copies) == 0 {
+		return foundEvent{}, notFound
+	}
+	receipts, err := o.Receipts(ctx, ref)
+	return foundEvent{row: copies[0].Row, receipts: receipts, copies: copies}, err
 }
 
 // eventJSON is an event's columns. The payload stands as it is when it is JSON, else as a string in base64.
@@ -82,7 +109,35 @@ func (f foundEvent) json() any {
 		eventJSON
 		Attempts []operator.Attempt `json:"attempts"`
 		Receipts []inbox.Receipt    `json:"receipts"`
-	}{newEventJSON(f.row), append([]operator.Attempt{}, f.attempts...), append([]inbox.Receipt{}, f.receipts...)}
+		Copies   []copyJSON         `json:"destinations,omitempty"`
+	}{newEventJSON(f.row), append([]operator.Attempt{}, f.attempts...), append([]inbox.Receipt{}, f.receipts...), copiesJSON(f.copies)}
+}
+
+// copyJSON is what became of an event at one of its destinations.
+type copyJSON struct {
+	Sink          string             `json:"sink"`
+	Table         string             `json:"table"`
+	ID            string             `json:"id"` // in that table
+	Status        postrider.State    `json:"status"`
+	RetryCount    int                `json:"retry_count"`
+	NextAttemptAt time.Time          `json:"next_attempt_at"`
+	LastError     string             `json:"last_error"`
+	PublishedTo   string             `json:"published_to"`
+	CreatedAt     time.Time          `json:"created_at"`
+	PublishedAt   *time.Time         `json:"published_at"`
+	Attempts      []operator.Attempt `json:"attempts"`
+}
+
+func copiesJSON(copies []wiring.Copy) (list []copyJSON) {
+	for _, c := range copies {
+		r := c.Row
+		list = append(list, copyJSON{
+			Sink: c.Sink, Table: c.Table, ID: r.ID, Status: r.Status, RetryCount: r.RetryCount, NextAttemptAt: r.NextAttemptAt,
+			LastError: r.LastError, PublishedTo: r.PublishedTo, CreatedAt: r.CreatedAt, PublishedAt: r.PublishedAt,
+			Attempts: append([]operator.Attempt{}, c.Attempts...),
+		})
+	}
+	return list
 }
 
 func (c *command) printEvent(f foundEvent) error {
@@ -92,7 +147,26 @@ func (c *command) printEvent(f foundEvent) error {
 	if err := c.printPayload(f.row.Payload); err != nil {
 		return err
 	}
-	return c.printAttempts(f.attempts)
+	if err := c.printAttempts(f.attempts); err != nil {
+		return err
+	}
+	return c.printCopies(f.copies)
+}
+
+func (c *command) printCopies(copies []wiring.Copy) error {
+	if len(copies) == 0 {
+		return nil
+	}
+	fmt.Fprintln(c.stdout)
+	t := newTable(c.stdout, "TO", "OUTBOX", "ID", "STATUS", "RETRIES", "PUBLISHED", "PUBLISHED TO", "LAST ERROR")
+	for _, copy := range copies {
+		r, published := copy.Row, ""
+		if r.PublishedAt != nil {
+			published = human.UTC(*r.PublishedAt)
+		}
+		t.row(copy.Sink, copy.Table, r.ID, string(r.Status), strconv.Itoa(r.RetryCount), published, r.PublishedTo, r.LastError)
+	}
+	return t.flush()
 }
 
 func (c *command) printColumns(r operator.Row) error {

@@ -29,7 +29,11 @@ func (c *command) eventsList() *cobra.Command {
 			return c.withOutbox(func(_ *config.Config, o *wiring.Outbox) error {
 				ctx, cancel := looking(cmd)
 				defer cancel()
-				rows, err := o.Store.Events(ctx, filter)
+				store, err := storeOf(o, chosen.to)
+				if err != nil {
+					return err
+				}
+				rows, err := store.Events(ctx, filter)
 				if err != nil {
 					return err
 				}

@@ -10,14 +10,15 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/cmd/postrider/internal/wiring"
 	"github.com/postrider/postrider/operator"
 )
 
 // filterFlags choose events.
 type filterFlags struct {
-	state, sink, aggregateType, key, eventType, errorText, after string
-	limit                                                        int
-	all                                                          bool
+	state, sink, aggregateType, key, eventType, errorText, after, to string
+	limit                                                            int
+	all                                                              bool
 }
 
 // selects adds the flags that choose events.
@@ -29,6 +30,32 @@ func (f *filterFlags) selects(cmd *cobra.Command) {
 	flags.StringVar(&f.errorText, "error", "", "only events whose last error has this `text` in it")
 	flags.StringVar(&f.after, "after", "", "only events behind this outbox `id`")
 	flags.IntVar(&f.limit, "limit", 0, "at most this many events")
+	selectsDestination(cmd, &f.to)
+}
+
+const inDestination = "in the outbox of this `sink`, for events that go to several sinks"
+
+// selectsDestination adds --to.
+func selectsDestination(cmd *cobra.Command, to *string) {
+	cmd.Flags().StringVar(to, "to", "", inDestination)
+}
+
+// storeOf returns the outbox that --to names.
+func storeOf(o *wiring.Outbox, to string) (wiring.Store, error) {
+	store, err := o.To(to)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--to: %w", err)}
+	}
+	return store, nil
+}
+
+// jobsOf returns the jobs over the dead letters of the outbox that --to names.
+func jobsOf(o *wiring.Outbox, to string) (operator.JobStore, error) {
+	jobs, err := o.JobsTo(to)
+	if err != nil {
+		return nil, usageError{fmt.Errorf("--to: %w", err)}
+	}
+	return jobs, nil
 }
 
 // selectsStates adds --state.

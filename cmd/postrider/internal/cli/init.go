@@ -38,7 +38,7 @@ func (c *command) init() *cobra.Command {
 			if printed {
 				return printSQL(outbox, c.stdout)
 			}
-			if err := outbox.Store.Init(cmd.Context()); err != nil {
+			if err := outbox.Init(cmd.Context()); err != nil {
 				return err
 			}
 			return c.printReady(cfg, outbox)
@@ -54,8 +54,15 @@ func (c *command) printReady(cfg *config.Config, outbox *wiring.Outbox) error {
 	if cfg.Outbox.IsTheirs() {
 		text = "the side tables of %s are ready in %s; the table itself was not touched\n"
 	}
-	_, err := fmt.Fprintf(c.stdout, text, cfg.Outbox.Table, outbox.Address)
-	return err
+	if _, err := fmt.Fprintf(c.stdout, text, cfg.Outbox.Table, outbox.Address); err != nil {
+		return err
+	}
+	for _, d := range outbox.Destinations {
+		if _, err := fmt.Fprintf(c.stdout, "outbox %s of sink %s is ready\n", d.Table, d.Sink); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func printSQL(outbox *wiring.Outbox, w io.Writer) error {

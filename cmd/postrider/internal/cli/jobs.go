@@ -22,6 +22,7 @@ func (c *command) deadJobs() *cobra.Command {
 		Short: "Lists the jobs that redrive or discard dead letters, the newest first, and steers them",
 		Args:  cobra.NoArgs,
 	})
+	cmd.PersistentFlags().String("to", "", inDestination)
 	cmd.AddCommand(
 		c.jobsShow(),
 		c.steersJob(operator.JobPaused, &cobra.Command{
@@ -40,12 +41,20 @@ func (c *command) deadJobs() *cobra.Command {
 	return cmd
 }
 
-// withJobs calls f with the jobs of the configured outbox.
+// withJobs calls f with the jobs of the configured outbox, or of the destination that --to names.
 func (c *command) withJobs(cmd *cobra.Command, f func(context.Context, operator.JobStore) error) error {
 	return c.withOutbox(func(_ *config.Config, o *wiring.Outbox) error {
 		ctx, cancel := looking(cmd)
 		defer cancel()
-		return f(ctx, o.Store)
+		to, err := cmd.Flags().GetString("to")
+		if err != nil {
+			return err
+		}
+		jobs, err := jobsOf(o, to)
+		if err != nil {
+			return err
+		}
+		return f(ctx, jobs)
 	})
 }
 

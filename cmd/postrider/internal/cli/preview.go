@@ -29,7 +29,7 @@ func (c *command) preview(ctx context.Context, store operator.Store, work deadWo
 		return nil
 	}
 	fmt.Fprintln(c.stdout)
-	return c.printGroups(groups)
+	return c.printGroups(groups, false)
 }
 
 // deadLetters returns each dead letter that the filter selects as a group of one.
@@ -53,10 +53,14 @@ func deadLetters(ctx context.Context, store operator.Store, f operator.Filter) (
 			return nil, err
 		}
 		for _, r := range rows {
-			letters = append(letters, operator.DeadGroup{
+			letter := operator.DeadGroup{
 				Sink: at[r.ID], AggregateType: r.AggregateType, EventType: r.EventType, Error: operator.Fingerprint(r.LastError),
 				Count: 1, Oldest: r.CreatedAt, Sample: r.EventID,
-			})
+			}
+			if r.Holds {
+				letter.Holding = 1
+			}
+			letters = append(letters, letter)
 		}
 		f.After = rows[len(rows)-1].ID
 	}

@@ -30,17 +30,17 @@ func (c *command) routesTest() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			p, found, err := wiring.PlanOf(cfg, e)
+			plans, err := wiring.PlansOf(cfg, e)
 			if err != nil {
 				return err
 			}
-			if !found {
+			if len(plans) == 0 {
 				return errors.New("no route takes this event; it would become DEAD")
 			}
 			if c.json {
-				return c.printJSON(planAsJSON(p))
+				return c.printJSON(plansAsJSON(plans))
 			}
-			return c.printPlan(p)
+			return c.printPlans(plans)
 		},
 	}
 	flags := cmd.Flags()
@@ -52,6 +52,18 @@ func (c *command) routesTest() *cobra.Command {
 	flags.StringVar(&e.Topic, "topic", "", "`topic` of the event's own, which wins over the route's")
 	flags.StringToStringVar(&e.Headers, "header", nil, "header of the event's own, as `NAME=VALUE`; may be repeated")
 	return c.printsJSON(cmd)
+}
+
+func (c *command) printPlans(plans []relay.Plan) error {
+	for i, p := range plans {
+		if i > 0 {
+			fmt.Fprintln(c.stdout)
+		}
+		if err := c.printPlan(p); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (c *command) printPlan(p relay.Plan) error {
@@ -78,6 +90,18 @@ type shownPlan struct {
 type shownHeader struct {
 	Name  string `json:"name"`
 	Value string `json:"value"`
+}
+
+// plansAsJSON is one plan as it stands, and several as a list.
+func plansAsJSON(plans []relay.Plan) any {
+	if len(plans) == 1 {
+		return planAsJSON(plans[0])
+	}
+	var list []shownPlan
+	for _, p := range plans {
+		list = append(list, planAsJSON(p))
+	}
+	return map[string]any{"route": plans[0].Route + 1, "destinations": list}
 }
 
 func planAsJSON(p relay.Plan) shownPlan {

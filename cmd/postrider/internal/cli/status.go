@@ -24,7 +24,7 @@ func (c *command) status() *cobra.Command {
 			return c.withOutbox(func(cfg *config.Config, o *wiring.Outbox) error {
 				ctx, cancel := looking(cmd)
 				defer cancel()
-				status, err := o.Store.Status(ctx, cfg.Relay.Name)
+				status, err := o.Status(ctx, cfg.Relay.Name)
 				if err != nil {
 					return err
 				}
@@ -52,6 +52,10 @@ func withLists(s operator.Status) operator.Status {
 	s.Relays = append([]operator.Relay{}, s.Relays...)
 	s.Sinks = append([]relay.SinkState{}, s.Sinks...)
 	s.KeyGroups = append([]operator.KeyGroup{}, s.KeyGroups...)
+	s.Destinations = append([]operator.Destination{}, s.Destinations...)
+	for i := range s.Destinations {
+		s.Destinations[i].KeyGroups = append([]operator.KeyGroup{}, s.Destinations[i].KeyGroups...)
+	}
 	return s
 }
 
@@ -82,12 +86,31 @@ func (c *command) printStatus(s operator.Status, jobs []operator.Job, r config.R
 		t.row("shards", fmt.Sprintf("%d: %d owned, %d free, %d expired", s.Shards.Total, s.Shards.Owned, s.Shards.Free, s.Shards.Expired))
 	}
 	for _, j := range jobs {
-		t.row("job "+j.ID, human.Job(j))
+		t.row("job "+reference(j), human.Job(j))
 	}
 	if err := t.flush(); err != nil {
 		return err
 	}
-	return cmp.Or(c.printRelays(s, r.Name), c.printSinks(s), c.printKeyGroups(s))
+	return cmp.Or(c.printDestinations(s), c.printRelays(s, r.Name), c.printSinks(s), c.printKeyGroups(s))
+}
+
+func (c *command) printDestinations(s operator.Status) error {
+	if len(s.Destinations) == 0 {
+		return nil
+	}
+	fmt.Fprintln(c.stdout)
+	t := newTable(c.stdout, "TO", "OUTBOX", "PENDING", "DEAD", "OLDEST", "OLDEST EVENT", "LAST ERROR")
+	for _, d := range s.Destinations {
+		var oldest operator.KeyGroup
+		if groups := human.Oldest(d.KeyGroups, 1); len(groups) > 0 {
+			oldest = groups[0]
+		}
+		t.row(d.Sink, d.Table,
+			countText(postrider.StatePending, d.States[postrider.StatePending]+d.States[postrider.StateProcessing], d.Estimated),
+			countText(postrider.StateDead, d.States[postrider.StateDead], d.Estimated),
+			human.Seconds(d.OldestPendingSeconds), oldest.OldestEventID, short(oldest.LastError))
+	}
+	return t.flush()
 }
 
 func (c *command) printRelays(s operator.Status, name string) error {

@@ -8,6 +8,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/cmd/postrider/internal/human"
+	"github.com/postrider/postrider/operator"
 )
 
 func (c *command) trace() *cobra.Command {
@@ -23,22 +24,30 @@ func (c *command) printTrace(f foundEvent) error {
 	fmt.Fprintf(c.stdout, "event %s (%s %s, %s), outbox id %s\n\n",
 		r.EventID, plain(r.AggregateType), plain(r.AggregateID), plain(r.EventType), r.ID)
 	t := newTable(c.stdout, "AT", "WHAT", "DETAILS")
-	t.row(human.UTC(r.CreatedAt), "added", "")
-	for _, a := range f.attempts {
-		t.row(human.UTC(a.At), a.Outcome, a.Error)
-	}
-	switch {
-	case r.PublishedAt != nil:
-		t.row(human.UTC(*r.PublishedAt), "published", r.PublishedTo)
-	case r.Status == postrider.StatePending:
-		t.row(human.UTC(r.NextAttemptAt), "due", pendingDetails(r.RetryCount, r.LastError))
-	default:
-		t.row("", "is "+string(r.Status), r.LastError)
+	traceRow(t, "", "added", r, f.attempts)
+	for _, copy := range f.copies {
+		traceRow(t, "to "+copy.Sink+": ", "handed over", copy.Row, copy.Attempts)
 	}
 	for _, receipt := range f.receipts {
 		t.row(human.UTC(receipt.At), "applied", "by consumer "+receipt.Consumer)
 	}
 	return t.flush()
+}
+
+// traceRow tells the way of one row. place stands before each step.
+func traceRow(t table, place, began string, r operator.Row, attempts []operator.Attempt) {
+	t.row(human.UTC(r.CreatedAt), place+began, "")
+	for _, a := range attempts {
+		t.row(human.UTC(a.At), place+a.Outcome, a.Error)
+	}
+	switch {
+	case r.PublishedAt != nil:
+		t.row(human.UTC(*r.PublishedAt), place+"published", r.PublishedTo)
+	case r.Status == postrider.StatePending:
+		t.row(human.UTC(r.NextAttemptAt), place+"due", pendingDetails(r.RetryCount, r.LastError))
+	default:
+		t.row("", place+"is "+string(r.Status), r.LastError)
+	}
 }
 
 // pendingDetails tells why an event has not left yet, as far as its row does.

@@ -17,8 +17,11 @@ type Config struct {
 	// Routes has at least one element; the first that matches an event
 	// takes it.
 	Routes []Route
-	Admin  Admin
-	Log    Log
+	// Destinations has each sink that a route with several sinks names, in
+	// the order of Sinks.
+	Destinations []Destination
+	Admin        Admin
+	Log          Log
 }
 
 // Load reads the file and expands variables from the environment of the
@@ -49,7 +52,10 @@ func Parse(file string, data []byte, lookup func(string) (string, bool)) (*Confi
 			o.require("sinks", "name at least one: sinks: {main: {type: stdout}}")
 			c.Sinks = readSinks(o.field("sinks"))
 			o.require("routes", "without one no event goes anywhere: routes: [{sink: main}]")
-			c.Routes = readRoutes(o.field("routes"), c.Sinks, defaultRoute(c), noHold)
+			if r.isClean(func() { c.Routes = readRoutes(o.field("routes"), c.Sinks, defaultRoute(c), known, noHold) }) {
+				c.Destinations = destinationsOf(c)
+				reportDestinations(o.peek("outbox").child("destinations"), o.peek("routes"), c)
+			}
 			c.Admin = readAdmin(o.field("admin"))
 			c.Log = readLog(o.field("log"))
 		})

@@ -1,6 +1,10 @@
 package config
 
-import "go.yaml.in/yaml/v4"
+import (
+	"slices"
+
+	"go.yaml.in/yaml/v4"
+)
 
 // object is a mapping whose keys are all known beforehand.
 type object struct {
@@ -30,7 +34,9 @@ func (v value) object(read func(o *object)) {
 
 // field gives the value of a key and makes the key known.
 func (o *object) field(key string) value {
-	o.known = append(o.known, key)
+	if !slices.Contains(o.known, key) {
+		o.known = append(o.known, key)
+	}
 	return o.peek(key)
 }
 

@@ -31,6 +31,9 @@ type Outbox struct {
 	// Documents is the mapping of a collection of MongoDB; it is nil for one
 	// that postrider init creates.
 	Documents *mongo.Mapping
+	// Destinations has the table of the outbox of a destination, by the name
+	// of its sink, where the file gives one.
+	Destinations map[string]string
 }
 
 // IsTheirs reports whether somebody else designed the table.
@@ -92,19 +95,22 @@ func readOutbox(v value) Outbox {
 	outbox := Outbox{Table: "outbox_events", Payload: PayloadJSON}
 	v.object(func(o *object) {
 		readDSN(o, &outbox)
-		strAs(o, "table", &outbox.Table, func(text string) (string, *mistake) {
-			if !tableName.MatchString(text) {
-				return "", &mistake{"is no table name", "write name or schema.name, with letters, digits and _"}
-			}
-			return text, nil
-		})
+		strAs(o, "table", &outbox.Table, parseTable)
 		choice(o, "payload", &outbox.Payload, PayloadJSON, PayloadBinary)
 		if outbox.Database == MongoDB && o.has("payload") {
 			o.problem("payload", "means nothing with MongoDB, where each event says it by its type", "remove it")
 		}
 		readMapping(o, &outbox)
+		outbox.Destinations = readDestinations(o.field("destinations"))
 	})
 	return outbox
+}
+
+func parseTable(text string) (string, *mistake) {
+	if !tableName.MatchString(text) {
+		return "", &mistake{"is no table name", "write name or schema.name, with letters, digits and _"}
+	}
+	return text, nil
 }
 
 func readDSN(o *object, outbox *Outbox) {

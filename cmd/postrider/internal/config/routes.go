@@ -6,13 +6,17 @@ import (
 	"strings"
 )
 
-// Route sends the events that it matches to a sink.
+// Route sends the events that it matches to a sink, or to several.
 type Route struct {
 	// AggregateType and EventType are patterns as [path.Match] has them;
 	// empty, like * alone, matches everything.
 	AggregateType, EventType string
-	// Sink is the name of one of the sinks.
+	// Sink is the name of one of the sinks; it is empty when To is set.
 	Sink string
+	// To has a whole route for each sink of an event that goes to several,
+	// with the patterns of this one. They name different sinks. It is nil
+	// for a route to one sink.
+	To []Route
 	// Topic is the template for the topic, or the subject with NATS, of an
 	// event without a topic of its own: plain text with the fields
 	// {aggregate_type}, {aggregate_id} and {event_type}. The default is
@@ -51,12 +55,12 @@ type placedRoute struct {
 
 // readRoutes takes what a route leaves open from the defaults. noHold is what is
 // wrong with keys that DEAD events hold, or nil.
-func readRoutes(v value, sinks []Sink, defaults Route, noHold *mistake) []Route {
+func readRoutes(v value, sinks []Sink, defaults Route, outbox Outbox, noHold *mistake) []Route {
 	var routes []Route
 	var placed []placedRoute
 	isList := v.items(func(item value) {
 		var route Route
-		if item.r.isClean(func() { route = readRoute(item, sinks, defaults, noHold) }) {
+		if item.r.isClean(func() { route = readRoute(item, sinks, defaults, outbox, noHold) }) {
 			reportUnreachable(item, route, placed)
 			placed = append(placed, placedRoute{route, item.at.Line})
 		}
@@ -78,28 +82,51 @@ func reportUnreachable(v value, route Route, earlier []placedRoute) {
 	}
 }
 
-func readRoute(v value, sinks []Sink, defaults Route, noHold *mistake) Route {
+func readRoute(v value, sinks []Sink, defaults Route, outbox Outbox, noHold *mistake) Route {
 	route := defaults
 	v.object(func(o *object) {
 		strAs(o, "aggregate_type", &route.AggregateType, parsePattern)
 		strAs(o, "event_type", &route.EventType, parsePattern)
+		for _, key := range []string{"sink", "sinks", "to", "topic", "key", "headers", "set_headers", "retry", "on_dead"} {
+			o.field(key) // known to every route, whichever of them it may have
+		}
+		if o.has("sinks") || o.has("to") {
+			readFanOut(o, &route, sinks, outbox, noHold)
+			return
+		}
 		o.require("sink", "name one of the sinks")
 		var sink Sink
-		strAs(o, "sink", &route.Sink, func(text string) (string, *mistake) {
-			var found bool
-			if sink, found = findSink(sinks, text); !found && len(sinks) > 0 {
-				return "", &mistake{"is none of the sinks", suggest(text, sinkNames(sinks), "sinks")}
-			}
-			return text, nil
-		})
-		strAs(o, "topic", &route.Topic, func(text string) (string, *mistake) { return parseTopic(text, sink.Type) })
-		strAs(o, "key", &route.Key, parseKey)
-		choice(o, "headers", &route.Headers, HeadersPostrider, HeadersCloudEvents, HeadersDebezium)
-		route.SetHeaders = readHeaders(o.field("set_headers"))
-		route.Retry = readRetry(o.field("retry"), defaults.Retry)
-		readOnDead(o, &route.OnDead, noHold)
+		strAs(o, "sink", &route.Sink, func(text string) (string, *mistake) { return parseSink(text, sinks, &sink) })
+		readDelivery(o, &route, defaults.Retry, noHold, sink)
 	})
 	return route
+}
+
+// parseSink takes the name of a sink, and finds it.
+func parseSink(text string, sinks []Sink, sink *Sink) (string, *mistake) {
+	found, ok := findSink(sinks, text)
+	if !ok && len(sinks) > 0 {
+		return "", &mistake{"is none of the sinks", suggest(text, sinkNames(sinks), "sinks")}
+	}
+	*sink = found
+	return text, nil
+}
+
+// readDelivery reads how events go to sinks.
+func readDelivery(o *object, route *Route, inherited Retry, noHold *mistake, sinks ...Sink) {
+	strAs(o, "topic", &route.Topic, func(text string) (string, *mistake) {
+		for _, sink := range sinks {
+			if _, wrong := parseTopic(text, sink.Type); wrong != nil {
+				return "", wrong
+			}
+		}
+		return text, nil
+	})
+	strAs(o, "key", &route.Key, parseKey)
+	choice(o, "headers", &route.Headers, HeadersPostrider, HeadersCloudEvents, HeadersDebezium)
+	route.SetHeaders = readHeaders(o.field("set_headers"))
+	route.Retry = readRetry(o.field("retry"), inherited)
+	readOnDead(o, &route.OnDead, noHold)
 }
 
 func parsePattern(text string) (string, *mistake) {

@@ -88,6 +88,16 @@ func kindName(k yaml.Kind) string {
 	}
 }
 
+// child gives the value of a key of a mapping that was read already.
+func (v value) child(key string) value {
+	for i := 0; v.present() && i+1 < len(v.node.Content); i += 2 {
+		if v.node.Content[i].Value == key {
+			return newValue(v.r, join(v.path, key), v.node.Content[i+1])
+		}
+	}
+	return value{r: v.r, path: join(v.path, key), at: v.at}
+}
+
 // pairs calls each for every key and its value in the order of the file. A
 // key that stands there again is recorded, and left out.
 func (v value) pairs(each func(key *yaml.Node, field value)) {

@@ -1,4 +1,4 @@
-// Package daemon runs a relay with its sinks, its metrics and its admin server.
+// Package daemon runs the relays of an outbox and its destinations, with their sinks, metrics and admin server.
 package daemon
 
 import (
@@ -31,7 +31,7 @@ type daemon struct {
 	config  *config.Config
 	outbox  *wiring.Outbox
 	sinks   *wiring.Sinks
-	relay   *relay.Relay
+	relays  relays
 	metrics *metrics.Metrics
 	waiting atomic.Value // string: why the relay has not started yet; empty once it has
 }
@@ -53,7 +53,7 @@ func Run(ctx context.Context, c *config.Config, o Options) (err error) {
 		return err
 	}
 	defer d.closeSinks()
-	if err := d.makeRelay(); err != nil {
+	if err := d.makeRelays(); err != nil {
 		return err
 	}
 	return d.run(ctx)
@@ -63,25 +63,6 @@ func (d *daemon) closeSinks() {
 	if err := d.sinks.Close(); err != nil {
 		d.Logger.Warn("a sink could not be closed", "error", err)
 	}
-}
-
-func (d *daemon) makeRelay() error {
-	names := make([]string, len(d.sinks.Named))
-	for i, s := range d.sinks.Named {
-		names[i] = s.Name
-	}
-	d.metrics = metrics.New(d.Version, names, d.health)
-	cfg := wiring.RelayConfig(d.config, d.outbox.ForRelay(d.config.Relay.Claim))
-	cfg.Sinks = d.sinks.Named
-	cfg.Hooks = d.metrics.Hooks()
-	cfg.Version = d.Version
-	cfg.Logger = d.Logger
-	made, err := relay.New(cfg)
-	if err != nil {
-		return &wiring.ConfigError{Path: "relay", Err: err}
-	}
-	d.relay = made
-	return nil
 }
 
 // run relays, and serves until the relay has stopped. Neither goes on without the other.
@@ -111,7 +92,7 @@ func (d *daemon) work(ctx context.Context) error {
 	checking, stop := context.WithCancel(ctx)
 	defer stop()
 	go d.warnOfSinks(checking)
-	err := d.relay.Run(ctx)
+	err := d.relays.run(ctx, lead(d.config.Relay.Grace))
 	if err == nil {
 		d.Logger.Info("stopped in order")
 	}
@@ -129,17 +110,17 @@ func (d *daemon) serve(ctx context.Context) error {
 		Relay:   d.config.Relay.Name,
 		Version: d.Version,
 		Health:  d.health,
-		Hint:    d.relay.Hint,
+		Hint:    d.relays.main.Hint,
 		Metrics: d.metrics.Handler(),
-		Store:   d.outbox.Store,
+		Store:   d.outbox,
 		Jobs:    d.outbox.UnfinishedJobs,
 		Logger:  d.Logger,
 	}), d.Logger)
 }
 
-// health is the relay's, with the reason why it has not started as long as it has not.
+// health is the relays', with the reason why it has not started as long as it has not.
 func (d *daemon) health() relay.Health {
-	h := d.relay.Health()
+	h := d.relays.health()
 	if reason := d.waiting.Load().(string); reason != "" {
 		h.Ready, h.Reasons = false, []string{reason}
 	}

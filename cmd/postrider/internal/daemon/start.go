@@ -51,7 +51,7 @@ func (d *daemon) verify(ctx context.Context) error {
 		return err
 	}
 	var problems []error
-	for _, f := range d.outbox.Store.Verify(ctx) {
+	for _, f := range d.outbox.Verify(ctx) {
 		if f.Level == operator.LevelError {
 			problems = append(problems, errors.New(wiring.Line(f)))
 		} else {
@@ -61,11 +61,11 @@ func (d *daemon) verify(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// warnOfSinks logs what is wrong with the sinks: a topic can be created at any time.
+// warnOfSinks logs what is wrong with the sinks and the routes to them: a topic can be created at any time.
 func (d *daemon) warnOfSinks(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, checkTimeout)
 	defer cancel()
-	for _, f := range d.sinks.Check(ctx, d.config.Routes) {
+	for _, f := range append(wiring.CheckRoutes(d.config), d.sinks.Check(ctx, d.config.Deliveries())...) {
 		if ctx.Err() == nil {
 			d.log(f)
 		}

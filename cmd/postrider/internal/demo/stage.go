@@ -118,7 +118,7 @@ func (s *stage) createTables(ctx context.Context) (err error) {
 	}
 	// Application and consumer take turns on one connection, which is fairer than SQLite's lock.
 	s.outbox.DB.SetMaxOpenConns(1)
-	if err := s.outbox.Store.Init(ctx); err != nil {
+	if err := s.outbox.Init(ctx); err != nil {
 		return err
 	}
 	if s.inbox, err = inbox.New(inbox.Config{Dialect: s.outbox.Dialect()}); err != nil {

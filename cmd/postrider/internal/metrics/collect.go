@@ -55,12 +55,60 @@ func truth(b bool) float64 {
 }
 
 var (
-	pending = description("backlog_pending_events", "Events PENDING; counting stops at 100000.")
-	dead    = description("backlog_dead_events", "Events DEAD; counting stops at 100000.")
-	oldest  = description("backlog_oldest_pending_seconds", "Age of the oldest event that is due or has failed; 0 when there is none. It keeps growing while the outbox cannot be measured.")
+	pending = description("backlog_pending_events", "Events PENDING, in the outbox and in those of all destinations; counting stops at 100000 in each.")
+	dead    = description("backlog_dead_events", "Events DEAD, in the outbox and in those of all destinations; counting stops at 100000 in each.")
+	oldest  = description("backlog_oldest_pending_seconds", "Age of the oldest event that is due or has failed, in the outbox and in those of all destinations; 0 when there is none. It keeps growing while the outbox cannot be measured.")
+
+	destinationPending = description("destination_pending_events", "Events PENDING in the outbox of a destination; counting stops at 100000.", "sink")
+	destinationDead    = description("destination_dead_events", "Events DEAD in the outbox of a destination; counting stops at 100000.", "sink")
+	destinationOldest  = description("destination_oldest_pending_seconds", "Age of the oldest event in the outbox of a destination that is due or has failed, counted from when it was handed over; 0 when there is none.", "sink")
 )
 
-// backlog is the last measurement of what waits. Before the first one it has no metrics.
+// backlogs are what waits in the outbox and in those of its destinations.
+type backlogs struct {
+	main         *backlog
+	destinations map[string]*backlog // by sink
+}
+
+func newBacklogs(destinations []string) *backlogs {
+	b := &backlogs{main: &backlog{}, destinations: make(map[string]*backlog)}
+	for _, sink := range destinations {
+		b.destinations[sink] = &backlog{}
+	}
+	return b
+}
+
+// Describe implements prometheus.Collector.
+func (*backlogs) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{pending, dead, oldest, destinationPending, destinationDead, destinationOldest} {
+		ch <- d
+	}
+}
+
+// Collect implements prometheus.Collector. Before the first measurement of the outbox it has nothing to tell.
+func (b *backlogs) Collect(ch chan<- prometheus.Metric) {
+	all, measured := b.main.now()
+	if !measured {
+		return
+	}
+	for sink, d := range b.destinations {
+		its, measured := d.now()
+		if !measured {
+			continue
+		}
+		ch <- gauge(destinationPending, float64(its.Pending), sink)
+		ch <- gauge(destinationDead, float64(its.Dead), sink)
+		ch <- gauge(destinationOldest, its.OldestPending.Seconds(), sink)
+		all.Pending += its.Pending
+		all.Dead += its.Dead
+		all.OldestPending = max(all.OldestPending, its.OldestPending)
+	}
+	ch <- gauge(pending, float64(all.Pending))
+	ch <- gauge(dead, float64(all.Dead))
+	ch <- gauge(oldest, all.OldestPending.Seconds())
+}
+
+// backlog is the last measurement of what waits in one outbox.
 type backlog struct {
 	mu   sync.Mutex
 	last relay.Backlog
@@ -73,25 +121,13 @@ func (b *backlog) measured(now relay.Backlog) {
 	b.last, b.at = now, time.Now()
 }
 
-// Describe implements prometheus.Collector.
-func (*backlog) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{pending, dead, oldest} {
-		ch <- d
-	}
-}
-
-// Collect implements prometheus.Collector.
-func (b *backlog) Collect(ch chan<- prometheus.Metric) {
+// now is the last measurement with the oldest event as old as it is now; measured is false before the first one.
+func (b *backlog) now() (last relay.Backlog, measured bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if b.at.IsZero() {
-		return
+	last = b.last
+	if last.OldestPending > 0 {
+		last.OldestPending += time.Since(b.at)
 	}
-	age := b.last.OldestPending
-	if age > 0 {
-		age += time.Since(b.at)
-	}
-	ch <- gauge(pending, float64(b.last.Pending))
-	ch <- gauge(dead, float64(b.last.Dead))
-	ch <- gauge(oldest, age.Seconds())
+	return last, !b.at.IsZero()
 }

@@ -22,10 +22,10 @@ var (
 	ageBuckets  = []float64{.005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30, 60, 300, 1800, 3600, 21600}
 )
 
-// Metrics are the metrics of one relay, in a registry of their own.
+// Metrics are the metrics of one process, in a registry of their own. What its relays do is added up.
 type Metrics struct {
 	registry *prometheus.Registry
-	backlog  *backlog
+	backlogs *backlogs
 
 	events      *prometheus.CounterVec // by sink and outcome
 	dead        *prometheus.CounterVec // by sink
@@ -42,12 +42,12 @@ type Metrics struct {
 	settleDuration  prometheus.Histogram
 }
 
-// New returns the metrics of a relay of the given version with the given sinks. Its health is asked for at each
-// scrape.
-func New(version string, sinks []string, health func() relay.Health) *Metrics {
+// New returns the metrics of the relays of the given version with the given sinks. Their health is asked for at each scrape.
+// destinations are those of the sinks that have an outbox of their own.
+func New(version string, sinks, destinations []string, health func() relay.Health) *Metrics {
 	m := &Metrics{
 		registry: prometheus.NewRegistry(),
-		backlog:  &backlog{},
+		backlogs: newBacklogs(destinations),
 
 		events:      counterVec("events_total", "Outcomes of single events at their sink. A skipped event was not sent, because an earlier one of its key was not published.", "sink", "outcome"),
 		dead:        counterVec("dead_events_total", "Events that became DEAD.", "sink"),
@@ -66,7 +66,7 @@ func New(version string, sinks []string, health func() relay.Health) *Metrics {
 	m.registry.MustRegister(
 		m.events, m.dead, m.deliveryAge, m.settled, m.fenced, m.cleaned, m.leasesLost, m.loopErrors,
 		m.readEvents, m.readDuration, m.publishDuration, m.settleDuration,
-		m.backlog, healthCollector{health}, buildInfo(version),
+		m.backlogs, healthCollector{health}, buildInfo(version),
 		collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
 	)
@@ -95,7 +95,14 @@ func (m *Metrics) Handler() http.Handler {
 	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{Registry: m.registry})
 }
 
-// Hooks returns what feeds the metrics.
+// HooksOf returns what feeds the metrics from the relay of a destination.
+func (m *Metrics) HooksOf(destination string) relay.Hooks {
+	hooks := m.Hooks()
+	hooks.Measured = m.backlogs.destinations[destination].measured
+	return hooks
+}
+
+// Hooks returns what feeds the metrics from the relay of the outbox.
 func (m *Metrics) Hooks() relay.Hooks {
 	return relay.Hooks{
 		Read: func(events int, took time.Duration) {
@@ -123,7 +130,7 @@ func (m *Metrics) Hooks() relay.Hooks {
 			m.dead.WithLabelValues(sink).Inc()
 		},
 		LeaseLost: func(int) { m.leasesLost.Inc() },
-		Measured:  m.backlog.measured,
+		Measured:  m.backlogs.main.measured,
 		Cleaned:   func(deleted int) { m.cleaned.Add(float64(deleted)) },
 		Failed:    func(loop string, _ error) { m.loopErrors.WithLabelValues(loop).Inc() },
 	}

@@ -46,8 +46,9 @@ func wantLines(t *testing.T, text string, lines ...string) {
 
 // Dashboards and alerts are built on the names, types and labels.
 func TestNames(t *testing.T) {
-	m := New("v1.2.3", []string{"main"}, healthy)
+	m := New("v1.2.3", []string{"main"}, []string{"main"}, healthy)
 	m.Hooks().Measured(relay.Backlog{})
+	m.HooksOf("main").Measured(relay.Backlog{})
 	types := regexp.MustCompile(`(?m)^# TYPE postrider_.*\n`).FindAllString(scrape(t, m), -1)
 	got := strings.ReplaceAll(strings.Join(types, ""), "# TYPE ", "")
 	const golden = "testdata/names.golden"
@@ -66,7 +67,7 @@ func TestNames(t *testing.T) {
 }
 
 func TestHooksFeedTheMetrics(t *testing.T) {
-	m := New("v1.2.3", []string{"main"}, healthy)
+	m := New("v1.2.3", []string{"main"}, nil, healthy)
 	h := m.Hooks()
 	h.Read(20, 3*time.Millisecond)
 	h.Published("main", map[relay.Class]int{relay.ClassPublished: 5, relay.ClassRetry: 2}, 30*time.Millisecond)
@@ -107,7 +108,7 @@ func TestHooksFeedTheMetrics(t *testing.T) {
 
 func TestHealthIsReadAtTheScrape(t *testing.T) {
 	now := healthy()
-	m := New("v1.2.3", []string{"main"}, func() relay.Health { return now })
+	m := New("v1.2.3", []string{"main"}, nil, func() relay.Health { return now })
 	wantLines(t, scrape(t, m),
 		`postrider_ready 1`, `postrider_in_flight_events 7`, `postrider_leases_held 64`,
 		`postrider_circuit_state{sink="main",state="open"} 1`,
@@ -120,7 +121,7 @@ func TestHealthIsReadAtTheScrape(t *testing.T) {
 // An alert on the age of the oldest event must not go quiet because the outbox cannot be asked any more.
 func TestOldestPendingGrowsWithoutMeasurement(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m := New("v1.2.3", nil, healthy)
+		m := New("v1.2.3", nil, nil, healthy)
 		if text := scrape(t, m); strings.Contains(text, "postrider_backlog_") {
 			t.Error("there are figures of the backlog before it was measured")
 		}
@@ -128,4 +129,27 @@ func TestOldestPendingGrowsWithoutMeasurement(t *testing.T) {
 		time.Sleep(30 * time.Second) //nolint:forbidigo // virtual time
 		wantLines(t, scrape(t, m), `postrider_backlog_oldest_pending_seconds 90`)
 	})
+}
+
+// What waits at a destination shows by itself, and in the figures of the whole, so that an alert on these misses nothing.
+func TestBacklogsOfDestinations(t *testing.T) {
+	m := New("v1.2.3", []string{"main", "hooks"}, []string{"main", "hooks"}, healthy)
+	m.HooksOf("hooks").Measured(relay.Backlog{Pending: 5, Dead: 1})
+	if text := scrape(t, m); strings.Contains(text, "postrider_backlog_") {
+		t.Error("there are figures of the whole before the outbox was measured")
+	}
+	m.Hooks().Measured(relay.Backlog{Pending: 12, Dead: 3})
+	wantLines(t, scrape(t, m),
+		`postrider_backlog_pending_events 17`, `postrider_backlog_dead_events 4`, `postrider_backlog_oldest_pending_seconds 0`,
+		`postrider_destination_pending_events{sink="hooks"} 5`, `postrider_destination_dead_events{sink="hooks"} 1`,
+		`postrider_destination_oldest_pending_seconds{sink="hooks"} 0`,
+	)
+	m.HooksOf("main").Measured(relay.Backlog{Pending: 1, OldestPending: time.Hour})
+	text := scrape(t, m)
+	if !strings.Contains(text, `postrider_destination_oldest_pending_seconds{sink="main"} 3600`) || !strings.Contains(text, `postrider_backlog_oldest_pending_seconds 3600`) {
+		t.Errorf("the oldest event of a destination does not show:\n%s", text)
+	}
+	m.HooksOf("hooks").Settled(2, 0, time.Millisecond)
+	m.Hooks().Settled(3, 0, time.Millisecond)
+	wantLines(t, scrape(t, m), `postrider_settled_events_total 5`)
 }

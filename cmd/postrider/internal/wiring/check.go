@@ -37,7 +37,7 @@ func Line(f operator.Finding) string {
 }
 
 // Check looks at each sink and at the topics that the routes name for it. Topics that depend on the event are not
-// looked at.
+// looked at. The routes are those of config.Config.Deliveries.
 func (s *Sinks) Check(ctx context.Context, routes []config.Route) []operator.Finding {
 	var findings []operator.Finding
 	for _, named := range s.Named {
@@ -54,6 +54,18 @@ func (s *Sinks) Check(ctx context.Context, routes []config.Route) []operator.Fin
 		for _, f := range found {
 			f.Subject = "sink " + named.Name + ", " + f.Subject
 			findings = append(findings, f)
+		}
+	}
+	return findings
+}
+
+// CheckRoutes looks at what the routes make of each other.
+func CheckRoutes(c *config.Config) (findings []operator.Finding) {
+	for _, d := range c.Destinations {
+		if c.IsDirect(d.Sink) {
+			findings = append(findings, operator.Warning("routes to sink "+d.Sink,
+				"some lead to it alone and some to several sinks: events of one key that come both ways have no common order there",
+				"let all events of a key take one of both ways: write sinks: ["+d.Sink+"] instead of sink: "+d.Sink))
 		}
 	}
 	return findings

@@ -23,26 +23,30 @@ import (
 type database struct {
 	store          sqlstore.Dialect
 	open           func(dsn string) (*sql.DB, error)
-	dialect        postrider.Dialect // of producers and of the inbox; empty where the inbox has none
+	producer       postrider.Dialect // of those who add events
+	dialect        postrider.Dialect // the same, for the inbox as well; empty where that has none
 	isMissingTable func(error) bool  // set when dialect is
 }
 
 var databases = map[config.Database]database{
 	config.Postgres: {
-		store:   sqlstore.Postgres,
-		dialect: postrider.PostgreSQL,
-		open:    openPostgres,
+		store:    sqlstore.Postgres,
+		producer: postrider.PostgreSQL,
+		dialect:  postrider.PostgreSQL,
+		open:     openPostgres,
 		isMissingTable: func(err error) bool {
 			var refused *pgconn.PgError
 			return errors.As(err, &refused) && refused.Code == "42P01"
 		},
 	},
 	config.MySQL: {
-		store: sqlstore.MySQL,
-		open:  openMySQL,
+		store:    sqlstore.MySQL,
+		producer: postrider.MySQL,
+		open:     openMySQL,
 	},
 	config.SQLite: {
 		store:          sqlstore.SQLite,
+		producer:       postrider.SQLite,
 		dialect:        postrider.SQLite,
 		open:           openSQLite,
 		isMissingTable: func(err error) bool { return strings.Contains(err.Error(), "no such table") },
@@ -52,15 +56,17 @@ var databases = map[config.Database]database{
 const (
 	// maxConnections is one for each of the relay's loops (lease, read, settle, clean, backlog) and some for
 	// people who look at it.
-	maxConnections = 8
-	idleTime       = 5 * time.Minute
-	lifetime       = 30 * time.Minute // so that a fail-over behind one name is followed
-	connectTimeout = 5 * time.Second
+	maxConnections  = 8
+	moreConnections = 7 // for a destination: its relay's loops, and two that hand events over to it
+	idleTime        = 5 * time.Minute
+	lifetime        = 30 * time.Minute // so that a fail-over behind one name is followed
+	connectTimeout  = 5 * time.Second
 )
 
-func limitPool(db *sql.DB) {
-	db.SetMaxOpenConns(maxConnections)
-	db.SetMaxIdleConns(maxConnections)
+func limitPool(db *sql.DB, destinations int) {
+	most := maxConnections + destinations*moreConnections
+	db.SetMaxOpenConns(most)
+	db.SetMaxIdleConns(most)
 	db.SetConnMaxIdleTime(idleTime)
 	db.SetConnMaxLifetime(lifetime)
 }

@@ -28,9 +28,10 @@ type Store interface {
 
 // Outbox is the outbox of a configuration, in its database.
 type Outbox struct {
-	Store   Store
-	Address string  // the DSN without its passwords
-	DB      *sql.DB // nil when the database is not SQL
+	Store        Store
+	Destinations []Destination // the outboxes of sinks that get events which go to several, in the same database
+	Address      string        // the DSN without its passwords
+	DB           *sql.DB       // nil when the database is not SQL
 
 	close    func() error
 	database database
@@ -57,7 +58,7 @@ func CreateOutbox(c *config.Config) (*Outbox, error) {
 	if err != nil {
 		return nil, &ConfigError{"outbox.dsn", err}
 	}
-	limitPool(db)
+	limitPool(db, len(c.Destinations))
 	store, err := sqlstore.Open(db, database.store, sqlstore.Config{
 		Table:           c.Outbox.Table,
 		Shards:          c.Relay.Shards,
@@ -68,7 +69,14 @@ func CreateOutbox(c *config.Config) (*Outbox, error) {
 	if err != nil {
 		return nil, &ConfigError{"outbox", errors.Join(err, db.Close())}
 	}
-	return &Outbox{Store: store, Address: config.MaskDSN(c.Outbox.DSN.Reveal()), DB: db, close: db.Close, database: database}, nil
+	destinations, err := openDestinations(c, db, database.store)
+	if err != nil {
+		return nil, &ConfigError{"outbox.destinations", errors.Join(err, db.Close())}
+	}
+	return &Outbox{
+		Store: store, Destinations: destinations, Address: config.MaskDSN(c.Outbox.DSN.Reveal()),
+		DB: db, close: db.Close, database: database,
+	}, nil
 }
 
 // IsUnreachable reports whether an error of a Store says that the database cannot be reached.
@@ -79,31 +87,48 @@ func IsUnreachable(err error) bool {
 // ErrNoSQL says that the database of an outbox has no SQL.
 var ErrNoSQL = errors.New("this database has no SQL to print: postrider init creates what is missing")
 
+// Init creates the tables of the outbox and of its destinations, or brings them up to this version.
+func (o *Outbox) Init(ctx context.Context) error {
+	if err := o.Store.Init(ctx); err != nil {
+		return err
+	}
+	for _, d := range o.Destinations {
+		if err := d.Store.Init(ctx); err != nil {
+			return fmt.Errorf("destination %s: %w", d.Sink, err)
+		}
+	}
+	return nil
+}
+
 // Print writes the SQL of Init, or returns ErrNoSQL. It does not connect.
 func (o *Outbox) Print(w io.Writer) error {
-	store, ok := o.Store.(interface{ Print(w io.Writer) error })
-	if !ok {
-		return ErrNoSQL
+	stores := []Store{o.Store}
+	for _, d := range o.Destinations {
+		stores = append(stores, d.Store)
 	}
-	return store.Print(w)
+	for _, store := range stores {
+		printer, ok := store.(interface{ Print(w io.Writer) error })
+		if !ok {
+			return ErrNoSQL
+		}
+		if err := printer.Print(w); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // ForRelay is the outbox for one relay that shares the work in the given way. Each relay needs its own.
-func (o *Outbox) ForRelay(claim config.Claim) relay.Store {
+func (o *Outbox) ForRelay(claim config.Claim) relay.Store { return forRelay(o.Store, claim) }
+
+func forRelay(store Store, claim config.Claim) relay.Store {
 	if claim != config.ClaimRow {
-		return o.Store
+		return store
 	}
-	if store, ok := o.Store.(*mongo.Store); ok {
+	if store, ok := store.(*mongo.Store); ok {
 		return store.RowClaims()
 	}
-	return o.Store.(*sqlstore.Store).RowClaims()
-}
-
-// UnfinishedJobs lists the jobs that are RUNNING or PAUSED, the newest first.
-func (o *Outbox) UnfinishedJobs(ctx context.Context) ([]operator.Job, error) {
-	const looked = 1000 // few are made in a day
-	list, err := o.Store.Jobs(ctx, looked)
-	return slices.DeleteFunc(list, func(j operator.Job) bool { return j.FinishedAt != nil }), err
+	return store.(*sqlstore.Store).RowClaims()
 }
 
 // Close closes the connections.
@@ -111,11 +136,28 @@ func (o *Outbox) Close() error { return o.close() }
 
 // Check looks at the database and the tables, and at the relays that are at work there.
 func (o *Outbox) Check(ctx context.Context, r config.Relay) []operator.Finding {
+	findings := checkStore(ctx, o.Store, r)
+	for _, d := range o.Destinations {
+		findings = append(findings, d.named(checkStore(ctx, d.Store, r))...)
+	}
+	return findings
+}
+
+// Verify looks at the tables of the outbox and of its destinations.
+func (o *Outbox) Verify(ctx context.Context) []operator.Finding {
 	findings := o.Store.Verify(ctx)
+	for _, d := range o.Destinations {
+		findings = append(findings, d.named(d.Store.Verify(ctx))...)
+	}
+	return findings
+}
+
+func checkStore(ctx context.Context, store Store, r config.Relay) []operator.Finding {
+	findings := store.Verify(ctx)
 	if slices.ContainsFunc(findings, func(f operator.Finding) bool { return f.Level == operator.LevelError }) {
 		return findings
 	}
-	status, err := o.Store.Status(ctx, "")
+	status, err := store.Status(ctx, "")
 	if err != nil {
 		return append(findings, operator.Problem("relays", err.Error(), ""))
 	}

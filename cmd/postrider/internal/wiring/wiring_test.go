@@ -275,3 +275,75 @@ routes: [{sink: local, topic: "events.{aggregate_type}"}]
 		t.Errorf("the embedded server does not take what the route sends: %+v", outcomes)
 	}
 }
+
+const severalSinks = `
+outbox: {dsn: "sqlite:orders.db"}
+relay: {claim: row, batch: 100, max_in_flight_events: 240, max_in_flight_bytes: 3MiB}
+sinks: {main: {type: kafka, brokers: ["a:1"]}, hooks: {type: stdout}, other: {type: stdout}}
+routes:
+  - {aggregate_type: order, to: [{sink: hooks, topic: hooks}, {sink: main, headers: cloudevents}]}
+  - {aggregate_type: user, sink: other}
+  - {sinks: [hooks], topic: rest}
+`
+
+// What is in flight in all relays together has the limit that is configured for one.
+func TestRelaysOfDestinations(t *testing.T) {
+	c := parse(t, severalSinks)
+	outbox, err := CreateOutbox(c)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer outbox.Close()
+	main := RelayConfig(c, nil)
+	configs := []relay.Config{main}
+	for _, d := range outbox.Destinations {
+		configs = append(configs, d.RelayConfig(c))
+	}
+	for _, cfg := range configs {
+		if cfg.MaxInFlight != 80 || cfg.Batch != 80 || cfg.MaxInFlightBytes != 1<<20 || cfg.Claim != relay.ClaimRow || cfg.Name != "default" {
+			t.Errorf("%d events in flight, batch %d, %d bytes, claim %s, name %s", cfg.MaxInFlight, cfg.Batch, cfg.MaxInFlightBytes, cfg.Claim, cfg.Name)
+		}
+	}
+	wantRoutes(t, main.Routes,
+		relay.Route{AggregateType: "order", Sink: FanOut, Topic: "outbox_events_to_main,outbox_events_to_hooks", KeepTopic: true},
+		relay.Route{AggregateType: "user", Sink: "other", Topic: "{aggregate_type}"},
+		relay.Route{Sink: FanOut, Topic: "outbox_events_to_hooks", KeepTopic: true})
+	wantRoutes(t, configs[1].Routes, relay.Route{AggregateType: "order", Sink: "main", Topic: "{aggregate_type}", Headers: relay.HeadersCloudEvents})
+	wantRoutes(t, configs[2].Routes,
+		relay.Route{AggregateType: "order", Sink: "hooks", Topic: "hooks"}, relay.Route{Sink: "hooks", Topic: "rest"})
+	if main.Restore != nil || configs[1].Restore == nil {
+		t.Error("what is restored must be copies, and all copies must be")
+	}
+}
+
+func wantRoutes(t *testing.T, got []relay.Route, want ...relay.Route) {
+	t.Helper()
+	for i := range got {
+		got[i].Retry = nil
+		if i < len(want) && want[i].Headers == "" {
+			want[i].Headers = relay.HeadersPostrider
+		}
+		if i < len(want) {
+			want[i].Key, want[i].OnDead = relay.DefaultKey, relay.OnDeadContinue
+		}
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("routes\n%+v, want\n%+v", got, want)
+	}
+}
+
+func TestPlansOfAnEventForSeveralSinks(t *testing.T) {
+	c := parse(t, severalSinks)
+	plans, err := PlansOf(c, relay.Event{AggregateType: "order", EventType: "Paid", AggregateID: "17", Topic: "own"})
+	if err != nil || len(plans) != 2 {
+		t.Fatalf("plans %+v, %v", plans, err)
+	}
+	hooks, main := plans[0], plans[1]
+	if hooks.Route != 0 || hooks.Sink.Name != "hooks" || hooks.Message.Topic != "own" || main.Sink.Name != "main" || main.Message.Headers[0].Name != "ce_specversion" {
+		t.Errorf("plans %+v", plans)
+	}
+	plans, err = PlansOf(c, relay.Event{AggregateType: "user", EventType: "Left"})
+	if err != nil || len(plans) != 1 || plans[0].Route != 1 || plans[0].Sink.Name != "other" {
+		t.Errorf("plans of an event for one sink: %+v, %v", plans, err)
+	}
+}
