@@ -99,7 +99,12 @@ func TestARelayThatEndsEndsAll(t *testing.T) {
 			if _, err := db.Exec("DROP TABLE " + broken + "_shards"); err != nil {
 				t.Fatal(err)
 			}
-			err := r.run(t.Context(), time.Millisecond)
+			ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+			defer cancel()
+			err := r.run(ctx, time.Millisecond)
+			if ctx.Err() != nil {
+				t.Error("the other relay went on")
+			}
 			if err == nil || strings.Contains(err.Error(), "destination out: ") != (name == "destination") {
 				t.Errorf("error %v", err)
 			}
