@@ -123,7 +123,7 @@ func (s *Store) tidyHolds(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	defer cursor.Close(ctx)
+	defer closeCursor(ctx, cursor)
 	for {
 		some, err := nextSome(ctx, cursor, actionChunk)
 		if err != nil || len(some) == 0 {

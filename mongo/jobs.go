@@ -134,7 +134,7 @@ func (s *Store) freeze(ctx, reading context.Context, id int64, letters bson.A) (
 	if err != nil {
 		return 0, err
 	}
-	defer cursor.Close(reading)
+	defer closeCursor(reading, cursor)
 	if _, err := s.jobEvents.DeleteMany(ctx, bson.M{"job": id}); err != nil {
 		return 0, err // of a snapshot that was not to be had
 	}

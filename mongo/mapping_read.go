@@ -106,7 +106,7 @@ func (w *walk) choose(ctx context.Context, match bson.M, inOrder bool) error {
 	if err != nil {
 		return err
 	}
-	defer cursor.Close(ctx)
+	defer closeCursor(ctx, cursor)
 	for seen := 0; w.n < w.Limit && (w.n == 0 || seen < walkLimit); seen += walkStep {
 		step, err := nextSome(ctx, cursor, walkStep)
 		if err != nil || len(step) == 0 {
@@ -126,6 +126,13 @@ func (w *walk) choose(ctx context.Context, match bson.M, inOrder bool) error {
 		}
 	}
 	return nil
+}
+
+// closeCursor tells the server to forget a cursor, also when ctx has ended.
+func closeCursor(ctx context.Context, cursor *driver.Cursor) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
+	defer cancel()
+	cursor.Close(ctx)
 }
 
 func nextSome(ctx context.Context, cursor *driver.Cursor, limit int) (docs []waitingDoc, err error) {

@@ -92,6 +92,7 @@ var needs = map[string][]Feature{
 	"Settle writes each outcome under its claim":                                      {Columns},
 	"Settle records the versions that left":                                           {Columns},
 	"A held key keeps lower versions of its aggregate as well":                        {Columns},
+	"A step that is cut short leaves all or nothing":                                  {Atomic},
 	"What waits behind a held key is the oldest":                                      {Age},
 }
 

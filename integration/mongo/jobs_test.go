@@ -48,15 +48,21 @@ func (c *cutter) after(commands int, do func(context.Context) error) error {
 // cutStage is an outbox whose calls can be cut.
 type cutStage struct {
 	*mapped
-	cutter
+	*cutter
 	event func(key string) bson.M
 }
 
 func newCutStage(t *testing.T, mapping *mongo.Mapping) *cutStage {
 	t.Helper()
-	s := &cutStage{event: ourEvent}
+	c := &cutter{}
+	return c.stage(t, connect(t, c.monitor()), mapping)
+}
+
+func (c *cutter) stage(t *testing.T, client *driver.Client, mapping *mongo.Mapping) *cutStage {
+	t.Helper()
+	s := &cutStage{cutter: c, event: ourEvent}
 	name := "outbox_events"
-	db := newDatabase(t, connect(t, s.monitor()))
+	db := newDatabase(t, client)
 	if mapping != nil {
 		name, s.event = "outbox", theirEvent
 		if err := db.CreateCollection(t.Context(), name); err != nil {
@@ -152,9 +158,10 @@ func eachCut(t *testing.T, test func(s *cutStage, commands int) (cut bool)) {
 	mapping := preset(t)
 	for what, mapping := range map[string]*mongo.Mapping{"ours": nil, "theirs": &mapping} {
 		t.Run(what, func(t *testing.T) {
-			t.Parallel()
+			c := &cutter{}
+			client := connect(t, c.monitor())
 			commands := 1
-			for test(newCutStage(t, mapping), commands) {
+			for test(c.stage(t, client, mapping), commands) {
 				commands++
 			}
 			if commands < 5 {
