@@ -73,3 +73,37 @@ func benchmark(b *testing.B, d database, batch int) {
 	b.ReportMetric(float64(read.Milliseconds())/float64(b.N), "ms/read")
 	b.ReportMetric(float64(settle.Milliseconds())/float64(b.N), "ms/settle")
 }
+
+// BenchmarkReadBehindHeldKeys measures a read of 500 events while 100,000 of a held key wait before them, all in one shard, also
+// when thousands of other keys are held; and without any hold.
+func BenchmarkReadBehindHeldKeys(b *testing.B) {
+	for name, open := range map[string]func(testing.TB) database{
+		"postgres":   func(tb testing.TB) database { return newPostgres(tb, "POSTRIDER_TEST_POSTGRES") },
+		"postgres18": func(tb testing.TB) database { return newPostgres(tb, "POSTRIDER_TEST_POSTGRES18") },
+		"mysql":      func(tb testing.TB) database { return newMySQL(tb, "POSTRIDER_TEST_MYSQL") },
+		"mariadb":    func(tb testing.TB) database { return newMySQL(tb, "POSTRIDER_TEST_MARIADB") },
+		"sqlite":     newSQLite,
+	} {
+		b.Run(name, func(b *testing.B) {
+			d := open(b)
+			s := d.store(b, sqlstore.Config{Shards: 1})
+			d.addMany(b, 1000)
+			execute(b, d.db, "INSERT INTO "+d.table+` (aggregate_type, aggregate_id, event_type, payload)
+				SELECT e.aggregate_type, 'held', e.event_type, e.payload FROM `+d.table+" e, (SELECT id FROM "+d.table+" LIMIT 100) hundred")
+			execute(b, d.db, "DELETE FROM "+d.table+" WHERE aggregate_id <> 'held'")
+			d.addMany(b, 1000)
+			req := relay.ReadRequest{Shards: []int{0}, PerShard: 500, Limit: 500, MaxBytes: 1 << 30}
+			read := func(b *testing.B) {
+				for b.Loop() {
+					readSome(b, s, req)
+				}
+				b.ReportMetric(float64(b.Elapsed().Microseconds())/1000/float64(b.N), "ms/read")
+			}
+			b.Run("none held", read)
+			execute(b, d.db, "INSERT INTO "+d.side("holds")+" (event, event_key) VALUES (0, 'held')")
+			b.Run("one held", read)
+			d.addHolds(b, 5000)
+			b.Run("5001 held", read)
+		})
+	}
+}
