@@ -17,18 +17,12 @@ WITH failed AS (
   -- A held key is held absolutely, whatever the ids. As an array it is hashed once, whatever the statistics say.
   SELECT unnest(ARRAY(SELECT event_key FROM {holds} WHERE NOT redriven)) AS aggregate_id
 ), redriven AS (
-  -- A floor (see floors.go) may lie above an event that was redriven since. The later ones of its key, which wait no longer
-  -- for an operator, must not pass it: so while it may be sent, nothing starts above it. Redrive marks it by the statement
-  -- that lets the key go, so every snapshot with the later ones has the mark. Redriven events stand in the half that
-  -- follows the ids. If a later event of the key comes from there, it comes behind them. If it comes from the other half, it
-  -- is among the lowest ids of both: then so are they, or the limit is full before it.
-  SELECT h.event AS id
-  FROM {holds} h
-  WHERE h.redriven AND (
-    SELECT e.status = 'PENDING' AND e.next_attempt_at <= e.created_at FROM {events} e WHERE e.id = h.event
-  )
-  ORDER BY h.event
-  LIMIT 1
+  -- A floor (see floors.go) may lie above an event that was redriven since, until a look finds the event. Later events of its key
+  -- must not pass it meanwhile, so for some minutes, in which there are many looks, nothing starts above the mark that redrive left by
+  -- the statement which let the key go: every snapshot with the later events has the mark. Redriven events stand in the half that
+  -- follows the ids. If a later event of the key comes from there, it comes behind them. If it comes from the other half, it is
+  -- among the lowest ids of both: then so are they, or the limit is full before it.
+  SELECT min(event) AS id FROM {holds} WHERE redriven AND held_at > now() - interval '5 minutes'
 )
 SELECT e.id, e.event_id, e.shard, e.aggregate_type, e.aggregate_id, e.event_type, e.aggregate_version, e.topic,
        e.payload, e.content_type, e.headers, e.retry_count, e.age,
@@ -55,8 +49,8 @@ CROSS JOIN LATERAL (
   (
     SELECT e.*, CASE WHEN isfinite(e.created_at) THEN extract(epoch FROM now() - e.created_at) ELSE 0 END::float8 AS age
     FROM {events} e
-    WHERE e.shard = owned.shard AND e.id >= least(owned.floor, (SELECT id FROM redriven)) AND e.status = 'PENDING' AND e.next_attempt_at <= e.created_at
-      AND e.next_attempt_at <= now()
+    WHERE e.shard = owned.shard AND e.id >= least(owned.floor, (SELECT id FROM redriven)) AND e.status = 'PENDING'
+      AND e.next_attempt_at <= e.created_at AND e.next_attempt_at <= now()
       AND e.id NOT IN (SELECT id FROM flight)
       AND (e.aggregate_type, e.event_type) NOT IN (SELECT aggregate_type, event_type FROM skip)
       AND e.aggregate_id NOT IN (SELECT aggregate_id FROM skip_key)

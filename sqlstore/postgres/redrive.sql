@@ -13,10 +13,12 @@ WITH picked AS (
   WHERE e.id = picked.id AND e.status = 'DEAD'
   RETURNING e.id, e.aggregate_id
 ), released AS (
-  -- Of a held key every redriven event gets the mark by which reads start low enough, also one that died without holding it.
+  DELETE FROM {holds} h USING changed WHERE h.event = changed.id AND h.event > (SELECT min(id) FROM changed)
+), marked AS (
+  -- The lowest of them becomes the mark by which reads start low enough: see read.sql.
   INSERT INTO {holds} AS h (event, event_key, redriven)
-  SELECT id, aggregate_id, true FROM changed WHERE aggregate_id IN (SELECT event_key FROM {holds})
-  ON CONFLICT (event) DO UPDATE SET redriven = true
+  SELECT id, aggregate_id, true FROM changed ORDER BY id LIMIT 1
+  ON CONFLICT (event) DO UPDATE SET redriven = true, held_at = excluded.held_at
 )
 INSERT INTO {attempts} (event, outcome, error, actor)
 SELECT id, $3, $4, $5 FROM changed

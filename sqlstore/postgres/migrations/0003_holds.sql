@@ -4,7 +4,7 @@ CREATE TABLE {holds} (
   event_key text        NOT NULL,
   held_at   timestamptz NOT NULL DEFAULT now(),
 
-  -- The event was redriven: the row holds nothing, but tells reads how low they must start. See read.sql.
+  -- A mark: the event was redriven at held_at, with others of higher ids. It holds nothing; see read.sql.
   redriven  boolean     NOT NULL DEFAULT false
 ) WITH (autovacuum_vacuum_scale_factor = 0.01, autovacuum_vacuum_threshold = 1000);
 
