@@ -1,4 +1,5 @@
 -- $1 outbox id to walk on from, $2 limit, $3 outcome, $4 reason, $5 who; the filter takes the rest. Returns the ids.
+-- The array makes the update find its rows by their ids, whatever the statistics say.
 WITH picked AS (
   SELECT e.id
   FROM {events} e
@@ -9,8 +10,7 @@ WITH picked AS (
 ), changed AS (
   UPDATE {events} e
   SET status = 'DISCARDED'
-  FROM picked
-  WHERE e.id = picked.id AND e.status = 'DEAD'
+  WHERE e.id = ANY (ARRAY(SELECT id FROM picked)) AND e.status = 'DEAD'
   RETURNING e.id
 ), released AS (
   DELETE FROM {holds} h USING changed WHERE h.event = changed.id
