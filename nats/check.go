@@ -52,11 +52,24 @@ func (s *Sink) checkSubject(ctx context.Context, subject string) []operator.Find
 		return []operator.Finding{operator.Problem(about, fmt.Sprintf("goes to stream %s, not to %s", name, s.stream), "correct the sink's stream or the stream's subjects")}
 	}
 	c := stream.CachedInfo().Config
-	findings := checkStream(c)
+	findings := append(checkStream(c), s.checkReading(ctx, name)...)
 	if len(findings) == 0 {
 		findings = []operator.Finding{operator.OK(about, fmt.Sprintf("stored by stream %s: %s storage, %d replicas, duplicates recognized for %s", name, c.Storage, c.Replicas, c.Duplicates))}
 	}
 	return findings
+}
+
+// checkReading asks for a message, as Publish does when a stream says that it has seen an event.
+func (s *Sink) checkReading(ctx context.Context, stream string) []operator.Finding {
+	heard := s.complaints.listen()
+	defer heard.stop()
+	q := &question{subject: apiSubject("", "MSG.GET", stream), body: `{"seq":1}`}
+	s.ask(ctx, heard, []*question{q})
+	if _, err := q.holds(""); err != nil {
+		return []operator.Finding{operator.Problem("stream "+stream, "whether it still holds an event that it has seen cannot be found out, so an event sent again waits for the end of the duplicate window: "+err.Error(),
+			"let this login publish to "+q.subject)}
+	}
+	return nil
 }
 
 // checkStream returns what is wrong with a stream as a place for events.

@@ -13,7 +13,21 @@
 // acknowledgement was lost or another relay has taken over, is stored once as long as that happens within the window.
 // Make the window longer than the outages you expect. Because of the window, Publish does not wait for a server that
 // does not answer: after ten seconds, or when its context ends, the event is told as unavailable, and sending it again
-// is safe. A redrive that must be stored again within the window needs another id.
+// is safe.
+//
+// A stream recognizes a repetition also when the message was purged, deleted or pushed out by a limit. So Publish asks
+// the stream for the message before it takes such an acknowledgement as success. What is gone is published again, within
+// the window too, with a Nats-Msg-Id that follows from the old one and the sequence of the message that is gone, such as
+// ID@1042: relays that do the same at the same time store it once. Consumers recognize the event by its own headers,
+// which stay as they are.
+//
+// Streams with work-queue or interest retention drop what was consumed, and do not tell it from what was purged. There
+// the acknowledgement counts: the event was stored, and it is not sent again. To redrive what was purged from such a
+// stream, wait until the window is over.
+//
+// Asking needs the permission to publish to $JS.API.STREAM.MSG.GET.STREAM, and to $JS.API.STREAM.INFO.STREAM when the
+// message is gone. Check tells when it is missing. Without it, or when the stream belongs to another account, such an
+// event is to be retried, and is stored again once the window is over.
 //
 // # Order
 //
@@ -24,10 +38,13 @@
 //
 //   - Permanent: what NATS cannot carry (subjects that are empty, have empty parts, white space or wildcards, or
 //     belong to the server; header names outside of ASCII or beginning with Nats-; header values with line breaks or
-//     white space at the ends) and messages larger than the server or the stream takes.
-//   - Retry: no stream takes the subject, another stream than the expected one does, or the login may not publish to it.
-//   - Unavailable: no connection, login refused, JetStream not enabled or short of resources, a full stream, no
-//     acknowledgement.
+//     white space at the ends) and messages larger than the server or the stream takes: max_payload, max_msg_size, 64 KiB
+//     of headers, 32 MiB of a message on disk.
+//   - Retry: no stream takes the subject, another stream than the expected one does, or the login may not publish to it;
+//     the stream is sealed, counts instead of storing events, or refuses new messages of a subject that is full; it has
+//     seen the event and may not be asked whether it still holds it.
+//   - Unavailable: no connection, login refused, JetStream not enabled, the server or account short of resources, a full
+//     stream, no acknowledgement, and every other answer.
 //
 // JetStream has no message key; consumers find it in the headers. Names of headers keep their case, their order is
 // lost.

@@ -15,8 +15,8 @@ import (
 // longestSubject keeps a message's first line under the length at which a server ends the connection.
 const longestSubject = 1024
 
-// encode turns an event into a message, or says why NATS cannot carry it.
-func encode(m relay.Message, stream string) (*nats.Msg, error) {
+// encode turns an event into a message, or says why NATS cannot carry it. The stream recognizes a repetition by the id.
+func encode(m relay.Message, id, stream string) (*nats.Msg, error) {
 	if err := checkSubject(m.Topic); err != nil {
 		return nil, err
 	}
@@ -27,8 +27,8 @@ func encode(m relay.Message, stream string) (*nats.Msg, error) {
 		}
 		header[h.Name] = []string{h.Value} // not Set, which would change the case of the name
 	}
-	if m.EventID != "" {
-		header[jetstream.MsgIDHeader] = []string{m.EventID}
+	if id != "" {
+		header[jetstream.MsgIDHeader] = []string{id}
 	}
 	if stream != "" {
 		header[jetstream.ExpectedStreamHeader] = []string{stream}

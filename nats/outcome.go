@@ -18,7 +18,18 @@ const (
 	codeMessageTooLarge jetstream.ErrorCode = 10054
 	codeHeaderTooLarge  jetstream.ErrorCode = 10097
 	codeWrongStream     jetstream.ErrorCode = 10060
+	codeNotStored       jetstream.ErrorCode = 10077
 	codeSealed          jetstream.ErrorCode = 10109
+	codeCounter         jetstream.ErrorCode = 10169
+	codeNoMessage       jetstream.ErrorCode = 10037
+	codeNoStream        jetstream.ErrorCode = 10059
+	codeNotEnabled      jetstream.ErrorCode = 10039
+)
+
+// What a server says about a message that it has not stored, when that is about this message and not about the stream.
+const (
+	largerThanStore = "message too large"
+	subjectFull     = "maximum messages per subject exceeded"
 )
 
 // outcomeOf classifies an error about a message to the subject.
@@ -36,9 +47,23 @@ func (s *Sink) outcomeOf(ctx context.Context, err error, subject string) relay.O
 	switch answer.ErrorCode {
 	case codeMessageTooLarge, codeHeaderTooLarge:
 		return relay.Permanent(reason)
+	case codeNotStored:
+		return notStored(answer, reason)
 	case codeWrongStream:
 		return relay.Retry(fmt.Errorf("nats subject %s: stored by another stream than %s: %w", subject, s.stream, err))
-	case codeSealed:
+	case codeSealed, codeCounter:
+		return relay.Retry(reason)
+	default:
+		return relay.Unavailable(reason)
+	}
+}
+
+// notStored tells a full stream from a message, or its subject, that alone cannot be stored.
+func notStored(answer *jetstream.APIError, reason error) relay.Outcome {
+	switch answer.Description {
+	case largerThanStore:
+		return relay.Permanent(reason)
+	case subjectFull:
 		return relay.Retry(reason)
 	default:
 		return relay.Unavailable(reason)

@@ -76,6 +76,13 @@ func newStream(t testing.TB, js jetstream.JetStream, c jetstream.StreamConfig) j
 	return stream
 }
 
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 func open(t testing.TB, c Config) *Sink {
 	t.Helper()
 	sink, err := Open(c)

@@ -17,6 +17,10 @@ const (
 	patience   = 3 * time.Second  // for a connection, and for questions to the server
 	ackTimeout = 10 * time.Second // for a round of messages
 	maxPending = 4096             // messages of all calls that wait for their acknowledgement
+
+	// forgetAfter is when a message that is never answered, because the login may not send it, no longer counts as one
+	// that waits.
+	forgetAfter = ackTimeout + time.Second
 )
 
 // Sink publishes to JetStream. It implements relay.Sink.
@@ -42,7 +46,7 @@ func Open(c Config) (*Sink, error) {
 	if s.conn, err = nats.Connect(c.url(), options...); err != nil {
 		return nil, fmt.Errorf("nats sink: %w", err)
 	}
-	if s.js, err = jetstream.New(s.conn, jetstream.WithPublishAsyncMaxPending(maxPending)); err != nil {
+	if s.js, err = jetstream.New(s.conn, jetstream.WithPublishAsyncMaxPending(maxPending), jetstream.WithPublishAsyncTimeout(forgetAfter)); err != nil {
 		s.conn.Close()
 		return nil, fmt.Errorf("nats sink: %w", err)
 	}
@@ -56,62 +60,12 @@ func (s *Sink) Publish(ctx context.Context, batch []relay.Message) []relay.Outco
 	if err := s.connected(ctx); err != nil {
 		b.SettleRest(relay.Unavailable(err))
 	}
-	for round := b.Round(); len(round) > 0; round = b.Round() {
-		if err := s.publishRound(ctx, batch, round, b); err != nil {
+	for messages := b.Round(); len(messages) > 0; messages = b.Round() {
+		if err := s.publishRound(ctx, batch, b, messages); err != nil {
 			b.SettleRest(relay.Unavailable(err))
 		}
 	}
 	return b.Outcomes()
-}
-
-// publishRound sends the messages of a round and waits for their acknowledgements. It returns an error when sending
-// more makes no sense.
-func (s *Sink) publishRound(ctx context.Context, batch []relay.Message, round []int, b *keyorder.Batch) (unavailable error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, ackTimeout, errNoAck)
-	defer cancel()
-	sent := make([]jetstream.PubAckFuture, len(round))
-	for n, i := range round {
-		message, err := encode(batch[i], s.stream)
-		if err == nil {
-			err = s.fits(message)
-		}
-		if err != nil {
-			b.Settle(i, relay.Permanent(fmt.Errorf("nats: %w", err)))
-			continue
-		}
-		if sent[n], err = s.js.PublishMsgAsync(message, jetstream.WithStallWait(ackTimeout)); err != nil {
-			b.Settle(i, s.outcomeOf(ctx, err, batch[i].Topic))
-		}
-	}
-	for n, i := range round {
-		if sent[n] == nil {
-			continue
-		}
-		o := s.await(ctx, sent[n], batch[i].Topic)
-		if o.Class == relay.ClassUnavailable {
-			unavailable = o.Err
-		}
-		b.Settle(i, o)
-	}
-	return unavailable
-}
-
-func (s *Sink) await(ctx context.Context, sent jetstream.PubAckFuture, subject string) relay.Outcome {
-	for {
-		complaint, next := s.complaints.take(subject)
-		if complaint != nil {
-			return relay.Retry(fmt.Errorf("nats subject %s: %w", subject, complaint))
-		}
-		select {
-		case ack := <-sent.Ok():
-			return relay.Published(fmt.Sprintf("nats:%s@%d", ack.Stream, ack.Sequence))
-		case err := <-sent.Err():
-			return s.outcomeOf(ctx, err, subject)
-		case <-ctx.Done():
-			return s.outcomeOf(ctx, context.Cause(ctx), subject)
-		case <-next:
-		}
-	}
 }
 
 // fits refuses a message that is larger than the server takes.

@@ -6,6 +6,7 @@ import (
 	"crypto/x509"
 	"net/http/httptest"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -14,6 +15,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"github.com/postrider/postrider/internal/await"
 	"github.com/postrider/postrider/operator"
 	"github.com/postrider/postrider/relay"
 )
@@ -97,22 +99,6 @@ func TestMaxPayload(t *testing.T) {
 	wantOutcome(t, publishOne(t, sink, m), relay.ClassPermanent, "4097", "max_payload")
 }
 
-func TestRepeatedEventIsPublishedOnce(t *testing.T) {
-	address := serverURL(t)
-	stream := newStream(t, client(t, address), jetstream.StreamConfig{})
-	sink := open(t, Config{Servers: []string{address}})
-	m := relay.Message{EventID: "once", Topic: stream.CachedInfo().Config.Name + ".events", Payload: []byte("{}")}
-	first, second := publishOne(t, sink, m), publishOne(t, sink, m)
-	wantOutcome(t, first, relay.ClassPublished)
-	wantOutcome(t, second, relay.ClassPublished)
-	if first.Coordinates != second.Coordinates {
-		t.Errorf("the repetition is said to be at %s, the first at %s", second.Coordinates, first.Coordinates)
-	}
-	if stored := readAll(t, stream); len(stored) != 1 {
-		t.Errorf("%d messages are stored, want 1", len(stored))
-	}
-}
-
 func TestExpectedStream(t *testing.T) {
 	address := serverURL(t)
 	stream := newStream(t, client(t, address), jetstream.StreamConfig{})
@@ -123,15 +109,6 @@ func TestExpectedStream(t *testing.T) {
 	if stored := readAll(t, stream); len(stored) != 1 {
 		t.Errorf("%d messages are stored, want 1", len(stored))
 	}
-}
-
-func TestFullStreamIsUnavailable(t *testing.T) {
-	address := serverURL(t)
-	stream := newStream(t, client(t, address), jetstream.StreamConfig{MaxMsgs: 1, Discard: jetstream.DiscardNew})
-	sink := open(t, Config{Servers: []string{address}})
-	topic := stream.CachedInfo().Config.Name + ".events"
-	wantOutcome(t, publishOne(t, sink, relay.Message{EventID: "1", Topic: topic}), relay.ClassPublished)
-	wantOutcome(t, publishOne(t, sink, relay.Message{EventID: "2", Topic: topic}), relay.ClassUnavailable, "maximum messages")
 }
 
 func TestWithoutJetStreamIsUnavailable(t *testing.T) {
@@ -178,16 +155,23 @@ func TestLogins(t *testing.T) {
 	}
 }
 
-// TestForbiddenSubject shows that the server's complaint, which comes apart from the message, is told with it.
-func TestForbiddenSubject(t *testing.T) {
-	s := runServer(t, server.Options{JetStream: true, Users: []*server.User{{
-		Username: "relay", Password: "secret",
-		Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: []string{"events.secret", "events.secret.>"}}},
-	}}})
-	sink := open(t, Config{Servers: []string{s.ClientURL()}, User: "relay", Password: "secret"})
-	if _, err := sink.js.CreateStream(testContext(t), jetstream.StreamConfig{Name: "EVENTS", Subjects: []string{"events.>"}}); err != nil {
+// denying is a sink whose login may not publish to some subjects. The stream EVENTS takes events.>.
+func denying(t *testing.T, subjects ...string) *Sink {
+	t.Helper()
+	s := runServer(t, server.Options{JetStream: true, Users: []*server.User{
+		{Username: "relay", Password: "secret", Permissions: &server.Permissions{Publish: &server.SubjectPermission{Deny: subjects}}},
+		{Username: "admin", Password: "secret"},
+	}})
+	js := client(t, "nats://admin:secret@"+s.Addr().String())
+	if _, err := js.CreateStream(testContext(t), jetstream.StreamConfig{Name: "EVENTS", Subjects: []string{"events.>"}}); err != nil {
 		t.Fatal(err)
 	}
+	return open(t, Config{Servers: []string{s.ClientURL()}, User: "relay", Password: "secret"})
+}
+
+// TestForbiddenSubject shows that the server's complaint, which comes apart from the message, is told with it.
+func TestForbiddenSubject(t *testing.T) {
+	sink := denying(t, "events.secret", "events.secret.>")
 	outcomes := sink.Publish(testContext(t), []relay.Message{
 		{EventID: "1", Key: "a", Topic: "events.secret"},
 		{EventID: "2", Key: "b", Topic: "events.secret.too"},
@@ -196,6 +180,40 @@ func TestForbiddenSubject(t *testing.T) {
 	wantOutcome(t, outcomes[0], relay.ClassRetry, "events.secret", "permissions")
 	wantOutcome(t, outcomes[1], relay.ClassRetry, "events.secret.too", "permissions")
 	wantOutcome(t, outcomes[2], relay.ClassPublished)
+}
+
+// TestManyForbiddenMessages has more messages that are never answered than may wait for an answer at once.
+func TestManyForbiddenMessages(t *testing.T) {
+	t.Parallel()
+	sink := denying(t, "events.secret")
+	for range maxPending / 256 {
+		for _, o := range sink.Publish(testContext(t), newMessages("events.secret", 256)) {
+			wantOutcome(t, o, relay.ClassRetry, "events.secret", "permissions")
+		}
+	}
+	publishOpen := func() relay.Class {
+		ctx, cancel := context.WithTimeout(testContext(t), time.Second)
+		defer cancel()
+		return sink.Publish(ctx, newMessages("events.open", 10))[0].Class
+	}
+	start := time.Now()
+	if class := publishOpen(); class != relay.ClassUnavailable {
+		t.Errorf("without a place for another message it is %s", class)
+	}
+	if took := time.Since(start); took > ackTimeout/2 {
+		t.Errorf("Publish returned after %s, though its context ended after a second", took)
+	}
+	await.True(t, 2*forgetAfter, "an allowed subject is served", func() bool { return publishOpen() == relay.ClassPublished })
+}
+
+// newMessages returns messages of as many keys.
+func newMessages(topic string, n int) []relay.Message {
+	messages := make([]relay.Message, n)
+	for i := range messages {
+		id := strconv.Itoa(i)
+		messages[i] = relay.Message{EventID: id, Key: id, Topic: topic, Payload: []byte("{}")}
+	}
+	return messages
 }
 
 // TestNoAcknowledgement stops waiting by its own bound, and with the context.
