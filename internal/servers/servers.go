@@ -123,6 +123,9 @@ func (s *Server) Hang(t testing.TB) { s.signal(t, syscall.SIGSTOP) }
 // Resume ends Hang.
 func (s *Server) Resume(t testing.TB) { s.signal(t, syscall.SIGCONT) }
 
+// Reload lets it read its configuration again, if its kind does so on SIGHUP. It does not wait for that.
+func (s *Server) Reload(t testing.TB) { s.signal(t, syscall.SIGHUP) }
+
 func (s *Server) signal(t testing.TB, signal syscall.Signal) {
 	t.Helper()
 	if err := syscall.Kill(s.pid, signal); err != nil {

@@ -6,6 +6,8 @@
 #   KAFKA_MESSAGE_MAX_BYTES  the broker's limit for a batch
 #   KAFKA_SASL               plain or scram: clients log in as postrider with the password postrider
 #   KAFKA_TLS                1: clients use TLS and trust DIR/ca.pem
+#   KAFKA_ADVERTISED         the host:port that clients are told, such as that of a proxy
+#   KAFKA_ACLS               1: it obeys ACLs; where there are none, everything is allowed
 
 kafka_variable=POSTRIDER_TEST_KAFKA
 kafka_port=25492
@@ -85,7 +87,7 @@ kafka_server_properties() { # DIR PORT
 process.roles=broker,controller
 node.id=1
 listeners=CLIENT://127.0.0.1:$2,BROKER://127.0.0.2:$(($2 + 1)),CONTROLLER://127.0.0.3:$(($2 + 2))
-advertised.listeners=CLIENT://127.0.0.1:$2,BROKER://127.0.0.2:$(($2 + 1))
+advertised.listeners=CLIENT://${KAFKA_ADVERTISED:-127.0.0.1:$2},BROKER://127.0.0.2:$(($2 + 1))
 listener.security.protocol.map=CLIENT:$(kafka_protocol),BROKER:PLAINTEXT,CONTROLLER:PLAINTEXT
 inter.broker.listener.name=BROKER
 controller.listener.names=CONTROLLER
@@ -111,6 +113,11 @@ PROPERTIES
 sasl.enabled.mechanisms=$(kafka_mechanism)
 listener.name.client.plain.sasl.jaas.config=org.apache.kafka.common.security.plain.PlainLoginModule required user_postrider="postrider";
 listener.name.client.scram-sha-256.sasl.jaas.config=org.apache.kafka.common.security.scram.ScramLoginModule required;
+PROPERTIES
+  [[ ${KAFKA_ACLS-} != 1 ]] || cat <<PROPERTIES
+authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
+super.users=User:ANONYMOUS
+allow.everyone.if.no.acl.found=true
 PROPERTIES
   [[ ${KAFKA_TLS-} != 1 ]] || cat <<PROPERTIES
 listener.name.client.ssl.keystore.type=PEM

@@ -1,5 +1,8 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # names are shared with scripts/services
 # NATS with JetStream, built from its Go module.
+#
+# Variations for a private server, from the environment of launch:
+#   NATS_CONFIG  a file with more of its configuration, which it reads again on SIGHUP
 
 nats_variable=POSTRIDER_TEST_NATS
 nats_port=25422
@@ -22,6 +25,7 @@ nats_prepare() { :; } # DIR PORT
 
 nats_command() { # DIR PORT
   command=("$nats_binary" --addr 127.0.0.1 --port "$2" --jetstream --store_dir "$1/data")
+  [[ -z ${NATS_CONFIG-} ]] || command+=(--config "$NATS_CONFIG")
 }
 
 nats_answers() { # DIR PORT
