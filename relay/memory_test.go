@@ -37,7 +37,8 @@ type row struct {
 	holds  bool // its key, while it is DEAD
 	to     string
 	reason string
-	seen   bool // committed
+	sink   string // at which it failed
+	seen   bool   // committed
 }
 
 type shardRow struct {
@@ -317,7 +318,7 @@ func (m *memory) Settle(ctx context.Context, who relay.Member, settlements []rel
 		if shard.owner != who.ID || shard.epoch != s.Lease.Epoch || r.state != postrider.StatePending {
 			continue
 		}
-		r.state, r.to, r.reason, r.holds = s.State, s.PublishedTo, s.Error, s.HoldsKey
+		r.state, r.to, r.reason, r.sink, r.holds = s.State, s.PublishedTo, s.Error, s.Sink, s.HoldsKey
 		if v := r.event.AggregateVersion; v != nil && r.state != postrider.StatePending {
 			m.left[r.event.AggregateID] = max(*v, m.left[r.event.AggregateID])
 		}

@@ -136,8 +136,8 @@ func TestDeadAfterTheScheduleThenTheKeyGoesOn(t *testing.T) {
 			t.Errorf("the schedule of 1s and 1m took %v", took)
 		}
 		r := m.find(bad)
-		if r.state != postrider.StateDead || r.event.RetryCount != 3 || r.reason != errTest.Error() {
-			t.Errorf("state %s, retry_count %d, last_error %q", r.state, r.event.RetryCount, r.reason)
+		if r.state != postrider.StateDead || r.event.RetryCount != 3 || r.reason != errTest.Error() || r.sink != "main" {
+			t.Errorf("state %s, retry_count %d, last_error %q at sink %q", r.state, r.event.RetryCount, r.reason, r.sink)
 		}
 		if err := stop(); err != nil {
 			t.Error(err)
