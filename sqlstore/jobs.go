@@ -3,12 +3,12 @@ package sqlstore
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"fmt"
 	"math"
 	"strconv"
 	"time"
 
+	"github.com/postrider/postrider/internal/jobs"
 	"github.com/postrider/postrider/internal/text"
 	"github.com/postrider/postrider/operator"
 )
@@ -20,7 +20,7 @@ const forgetChunk = 10_000
 func (s *Store) CreateJob(ctx context.Context, n operator.NewJob) (job operator.Job, err error) {
 	const op = "create a job"
 	const ownParameters = 2
-	if err := checkJob(n); err != nil {
+	if err := jobs.Check(n); err != nil {
 		return job, s.fail(op, err)
 	}
 	ids, err := s.ids(ctx, op)
@@ -67,22 +67,10 @@ func (s *Store) freeze(ctx context.Context, op string, tx *sql.Tx, n operator.Ne
 	return s.jobIn(ctx, op, tx, made[0])
 }
 
-func checkJob(n operator.NewJob) error {
-	switch {
-	case n.Kind != operator.JobRedrive && n.Kind != operator.JobDiscard:
-		return fmt.Errorf("%q is no kind of a job", n.Kind)
-	case n.Kind == operator.JobDiscard && n.Action.Reason == "":
-		return errNoReason
-	case n.Rate < 0:
-		return fmt.Errorf("the rate is %d events each second; it must be 0 or more", n.Rate)
-	}
-	return nil
-}
-
 // Jobs implements operator.JobStore.
-func (s *Store) Jobs(ctx context.Context, limit int) (jobs []operator.Job, err error) {
-	err = s.runFiltered(ctx, "list jobs", "jobs", "true", into(&jobs, scanJob), limit)
-	return jobs, err
+func (s *Store) Jobs(ctx context.Context, limit int) (list []operator.Job, err error) {
+	err = s.runFiltered(ctx, "list jobs", "jobs", "true", into(&list, scanJob), limit)
+	return list, err
 }
 
 // Job implements operator.JobStore.
@@ -104,23 +92,19 @@ func (s *Store) Job(ctx context.Context, id string) (operator.Job, error) {
 // SteerJob implements operator.JobStore.
 func (s *Store) SteerJob(ctx context.Context, id string, to operator.JobState, a operator.Action) (job operator.Job, err error) {
 	const op = "steer a job"
-	verb, ok := steering[to]
-	if !ok {
-		return job, s.fail(op, fmt.Errorf("a job cannot be made %q", to))
+	steered, err := jobs.Steered(to, a)
+	if err != nil {
+		return job, s.fail(op, err)
 	}
 	number, err := s.jobNumber(id)
 	if err != nil {
 		return job, err
 	}
-	steered := text.Clean(verb + " by " + a.Who)
-	if a.Reason != "" {
-		steered = text.Clean(steered + ": " + a.Reason)
-	}
 	var found []operator.Job
 	ended := false
 	err = s.repeat(ctx, op, func() error {
 		return s.inTx(ctx, func(tx *sql.Tx) (err error) {
-			found, ended, err = s.steer(ctx, op, tx, number, to, steered)
+			found, ended, err = s.steer(ctx, op, tx, number, to, text.Clean(steered))
 			return err
 		})
 	})
@@ -152,11 +136,6 @@ func (s *Store) steer(ctx context.Context, op string, tx *sql.Tx, number int64, 
 	}
 	found, err = s.jobIn(ctx, op, tx, number)
 	return found, false, err
-}
-
-// steering says what was done to a job that came into a state, for people.
-var steering = map[operator.JobState]string{
-	operator.JobPaused: "paused", operator.JobRunning: "continued", operator.JobCancelled: "cancelled",
 }
 
 // jobIn finds a job within a transaction.
@@ -214,5 +193,3 @@ func scanLeftover(rows *sql.Rows) (l leftover, err error) {
 	err = rows.Scan(&l.job, &l.events)
 	return l, err
 }
-
-var errNoReason = errors.New("discarding needs a reason")

@@ -6,16 +6,11 @@ import (
 	"errors"
 	"time"
 
+	"github.com/postrider/postrider/internal/jobs"
 	"github.com/postrider/postrider/operator"
 )
 
 const (
-	// maxPart is how many events a step looks at, so that it holds its locks briefly.
-	maxPart = 500
-
-	// stepsPerSecond is how often a job with a rate takes a part, unless its parts would be too large or smaller than one event.
-	stepsPerSecond = 5
-
 	// jobTaken is how long somebody who finds that others carry out a job leaves it to them.
 	jobTaken = time.Second
 
@@ -74,7 +69,7 @@ func (s *Store) stepJob(ctx context.Context, op string, ids ids, id int64) (wait
 				return nil
 			}
 			job := taken[0]
-			to, pause := job.pace()
+			to, pause := jobs.Pace(job.looked, job.total, job.rate)
 			if changed, err = s.changePart(ctx, op, ids, tx, job, to); err != nil {
 				return err
 			}
@@ -95,28 +90,14 @@ type takenJob struct {
 	id          int64
 	kind        operator.JobKind
 	who, reason string
-	rate        int64
-	total       int64
-	looked      int64
+	rate        int
+	total       int
+	looked      int
 }
 
 func scanTaken(rows *sql.Rows) (j takenJob, err error) {
 	err = rows.Scan(&j.id, &j.kind, &j.who, &j.reason, &j.rate, &j.total, &j.looked)
 	return j, err
-}
-
-// pace says how far a step is to come, and how long it is from its end until the next one is due. With a rate the parts differ so
-// that the steps of any second look at no more events than that.
-func (j takenJob) pace() (to int64, pause time.Duration) {
-	if j.rate == 0 {
-		return min(j.looked+maxPart, j.total), 0
-	}
-	steps := min(j.rate, max(stepsPerSecond, (j.rate+maxPart-1)/maxPart))
-	for step := j.looked * steps / j.rate; to <= j.looked; step++ {
-		to = step * j.rate / steps
-	}
-	milliseconds := (1000 + steps - 1) / steps // whole ones: some databases know no less
-	return min(to, j.total), time.Duration(milliseconds) * time.Millisecond
 }
 
 // jobWork is what the kinds of jobs do: the query of an operator's action, and the outcome that is kept with the events.
@@ -126,7 +107,7 @@ var jobWork = map[operator.JobKind]struct{ query, outcome string }{
 }
 
 // changePart changes those events of a job's next part that are DEAD, and counts them.
-func (s *Store) changePart(ctx context.Context, op string, ids ids, tx *sql.Tx, job takenJob, to int64) (int, error) {
+func (s *Store) changePart(ctx context.Context, op string, ids ids, tx *sql.Tx, job takenJob, to int) (int, error) {
 	var part []string
 	if err := s.runIn(ctx, op, tx, "job_part", into(&part, scanValue[string]), job.id, job.looked, to); err != nil {
 		return 0, err

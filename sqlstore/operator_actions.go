@@ -2,6 +2,7 @@ package sqlstore
 
 import (
 	"context"
+	"errors"
 
 	"github.com/postrider/postrider/internal/text"
 	"github.com/postrider/postrider/operator"
@@ -34,7 +35,7 @@ func (s *Store) Redrive(ctx context.Context, f operator.Filter, a operator.Actio
 func (s *Store) Discard(ctx context.Context, f operator.Filter, a operator.Action) (int, error) {
 	const op = "discard"
 	if a.Reason == "" {
-		return 0, s.fail(op, errNoReason)
+		return 0, s.fail(op, errors.New("discarding needs a reason"))
 	}
 	return s.act(ctx, op, "discard", "discarded", f, a)
 }
