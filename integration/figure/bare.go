@@ -26,7 +26,7 @@ func drainBarely(ctx context.Context, o options, p place) (result, error) {
 	if _, err := p.db.ExecContext(ctx, "VACUUM ANALYZE bare"); err != nil {
 		return result{}, err
 	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(p.kafka), kgo.DefaultProduceTopic(p.topic),
+	client, err := kgo.NewClient(kgo.SeedBrokers(os.Getenv("POSTRIDER_TEST_KAFKA")), kgo.DefaultProduceTopic(p.topic),
 		kgo.RequiredAcks(kgo.AllISRAcks()), kgo.ProducerBatchCompression(kgo.NoCompression()), kgo.ProducerLinger(0))
 	if err != nil {
 		return result{}, err

@@ -1,8 +1,10 @@
 // Figure measures how fast one relay drains a backlog to Kafka, beside a bare loop on PostgreSQL that reads, produces
 // and deletes and promises nothing: no order through a takeover, no retry, no fencing, no second process. With -claims
-// it compares the ways to share the work, on every database.
+// it compares the ways to share the work, on every database, with -sinks the sinks, and with -neighbours what one sink in
+// trouble does to the rates of the others.
 //
-// It works on the servers of POSTRIDER_TEST_POSTGRES, _MYSQL, _MARIADB and _KAFKA.
+// It works on the servers of POSTRIDER_TEST_POSTGRES, _MYSQL, _MARIADB, _KAFKA, _NATS, _RABBITMQ4 and _REDIS, as far as it
+// needs them, and on some of its own.
 package main
 
 import (
@@ -13,15 +15,17 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"syscall"
 	"text/tabwriter"
 	"time"
 )
 
 const partitions = 6
 
-// options say what is drained. Both are given the same.
+// options say what is drained. All are given the same.
 type options struct {
 	events, size, keys, batch int
+	waiting                   int // see -waiting
 }
 
 // result is what one drain took. peak is in bytes, 0 when it was not measured.
@@ -34,35 +38,67 @@ type result struct {
 
 func main() {
 	var o options
-	flag.IntVar(&o.events, "events", 200_000, "events to drain")
+	flag.IntVar(&o.events, "events", 0, "events to drain; 0 means 200000, with -sinks 50000, with -neighbours 20000")
 	flag.IntVar(&o.size, "size", 500, "bytes of each payload")
 	flag.IntVar(&o.keys, "keys", 1000, "keys to spread them over")
 	flag.IntVar(&o.batch, "batch", 500, "events of one read")
 	claims := flag.Bool("claims", false, "compare leases of shards and claims of rows, on every database")
+	sinks := flag.Bool("sinks", false, "compare the sinks, from PostgreSQL with claim: shard and on_published: delete")
+	neighbours := flag.Bool("neighbours", false, "compare the rates of sinks while one of them is in trouble")
+	flag.IntVar(&o.waiting, "waiting", 0, "with -neighbours: events that wait for the sink in trouble, before all others")
+	on := flag.String("on", postgres.name, "with -neighbours: the database, PostgreSQL, MySQL or MariaDB")
 	flag.Parse()
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	drains := beside
-	if *claims {
-		drains = everywhere()
+	var err error
+	switch {
+	case *claims:
+		err = run(ctx, o.orElse(200_000), everywhere())
+	case *sinks:
+		err = run(ctx, o.orElse(50_000), toEverySink)
+	case *neighbours:
+		err = besideTrouble(ctx, o.orElse(20_000), *on)
+	default:
+		err = run(ctx, o.orElse(200_000), beside)
 	}
-	if err := run(ctx, o, drains); err != nil {
+	if err != nil {
 		log.Fatal(err)
 	}
+}
+
+// orElse has the number of events when none was asked for.
+func (o options) orElse(events int) options {
+	if o.events == 0 {
+		o.events = events
+	}
+	return o
 }
 
 // drain is one measurement.
 type drain struct {
 	name string
 	on   database
+	to   newTarget
 	by   func(context.Context, options, place) (result, error)
 }
 
 // beside compares the relay with the bare loop.
 var beside = []drain{
-	{"bare loop", postgres, drainBarely},
-	{"one relay, delete", postgres, byRelay("shard", "delete")},
-	{"one relay, keep", postgres, byRelay("shard", "keep")},
+	{"bare loop", postgres, toKafka, drainBarely},
+	{"one relay, delete", postgres, toKafka, byRelay("shard", "delete")},
+	{"one relay, keep", postgres, toKafka, byRelay("shard", "keep")},
+}
+
+// toEverySink compares the sinks.
+var toEverySink = []drain{
+	{"Kafka", postgres, toKafka, byRelay("shard", "delete")},
+	{"NATS JetStream, file", postgres, toNATS, byRelay("shard", "delete")},
+	{"RabbitMQ, classic queue", postgres, toRabbitMQ("classic"), byRelay("shard", "delete")},
+	{"RabbitMQ, quorum queue", postgres, toRabbitMQ("quorum"), byRelay("shard", "delete")},
+	{"RabbitMQ, stream", postgres, toRabbitMQ("stream"), byRelay("shard", "delete")},
+	{"Redis Streams, everysec", postgres, toRedis("everysec"), byRelay("shard", "delete")},
+	{"Redis Streams, always", postgres, toRedis("always"), byRelay("shard", "delete")},
+	{"webhook", postgres, toWebhook, byRelay("shard", "delete")},
 }
 
 // everywhere compares the databases and the ways to share the work.
@@ -70,7 +106,7 @@ func everywhere() (drains []drain) {
 	for _, d := range []database{postgres, mysql, mariadb} {
 		for _, claim := range []string{"shard", "row"} {
 			for _, published := range []string{"keep", "delete"} {
-				drains = append(drains, drain{fmt.Sprintf("%s, claim: %s, %s", d.name, claim, published), d, byRelay(claim, published)})
+				drains = append(drains, drain{fmt.Sprintf("%s, claim: %s, %s", d.name, claim, published), d, toKafka, byRelay(claim, published)})
 			}
 		}
 	}

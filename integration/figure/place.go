@@ -13,19 +13,17 @@ import (
 
 	_ "github.com/go-sql-driver/mysql" // driver mysql
 	_ "github.com/jackc/pgx/v5/stdlib" // driver pgx
-	"github.com/twmb/franz-go/pkg/kadm"
-	"github.com/twmb/franz-go/pkg/kgo"
-
+	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/sqlstore"
 )
 
 // place is where events are drained from and to.
 type place struct {
 	database
-	dsn   string
-	db    *sql.DB
-	kafka string
-	topic string
+	target
+	name string // of what is there for this only
+	dsn  string
+	db   *sql.DB
 }
 
 // database is a kind of database.
@@ -37,6 +35,9 @@ type database struct {
 	drop   string
 	fill   string // adds events; takes the number of keys, the bytes of a payload, the number of events
 	tidy   string
+
+	dialect sqlstore.Dialect
+	outbox  postrider.Dialect
 }
 
 //go:embed fill_postgres.sql
@@ -49,67 +50,50 @@ var (
 	postgres = database{
 		name: "PostgreSQL", server: "POSTRIDER_TEST_POSTGRES", driver: "pgx", dsn: func(address string) (string, error) { return address, nil },
 		drop: "DROP DATABASE %s WITH (FORCE)", fill: fillPostgres, tidy: "VACUUM ANALYZE outbox_events",
+		dialect: sqlstore.Postgres, outbox: postrider.PostgreSQL,
 	}
 	mysql = database{
 		name: "MySQL", server: "POSTRIDER_TEST_MYSQL", driver: "mysql", dsn: sqlstore.MySQLDSN,
 		drop: "DROP DATABASE %s", fill: fillMySQL, tidy: "ANALYZE TABLE outbox_events",
+		dialect: sqlstore.MySQL, outbox: postrider.MySQL,
 	}
 	mariadb = database{
 		name: "MariaDB", server: "POSTRIDER_TEST_MARIADB", driver: "mysql", dsn: sqlstore.MySQLDSN,
 		drop: "DROP DATABASE %s", fill: fillMySQL, tidy: "ANALYZE TABLE outbox_events",
+		dialect: sqlstore.MySQL, outbox: postrider.MySQL,
 	}
 )
 
-// onPlace drains in a database and to a topic that are there for that only.
+// onPlace drains in a database and to a target that are there for that only.
 func onPlace(ctx context.Context, o options, d drain) (r result, err error) {
-	p := place{database: d.on, kafka: os.Getenv("POSTRIDER_TEST_KAFKA"), topic: "figure" + strings.ToLower(rand.Text())}
-	server := os.Getenv(d.on.server)
-	if p.kafka == "" || server == "" {
-		return r, fmt.Errorf("%s and POSTRIDER_TEST_KAFKA must be set: scripts/services starts the servers", d.on.server)
-	}
-	client, err := kgo.NewClient(kgo.SeedBrokers(p.kafka))
-	if err != nil {
-		return r, err
-	}
-	defer client.Close()
-	dropTopic, err := createTopic(ctx, client, p.topic)
-	if err != nil {
-		return r, err
-	}
-	defer func() { err = errors.Join(err, dropTopic()) }()
-
-	dropDatabase, err := createDatabase(ctx, server, &p)
-	if err != nil {
-		return r, err
-	}
-	defer func() { err = errors.Join(err, dropDatabase()) }()
-	if r, err = d.by(ctx, o, p); err != nil {
-		return r, err
-	}
-	r.count, err = arrived(ctx, client, p.topic)
+	err = hosted(ctx, func(t *host) error {
+		p := newPlace(t, d.on)
+		p.target = d.to(t, p.name)
+		if r, err = d.by(ctx, o, p); err != nil {
+			return err
+		}
+		r.count, err = p.arrived(ctx)
+		return err
+	})
 	return r, err
 }
 
-func createTopic(ctx context.Context, client *kgo.Client, topic string) (drop func() error, err error) {
-	admin := kadm.NewClient(client)
-	if _, err := admin.CreateTopic(ctx, partitions, 1, nil, topic); err != nil {
-		return nil, err
-	}
-	return func() error {
-		_, err := admin.DeleteTopic(context.WithoutCancel(ctx), topic)
-		return err
-	}, nil
+// newPlace has a database and no target yet.
+func newPlace(t *host, d database) place {
+	p := place{database: d, name: "figure" + strings.ToLower(rand.Text())}
+	drop, err := createDatabase(t.Context(), server(t, d.server), &p)
+	t.must(err)
+	t.Cleanup(func() { t.must(drop()) })
+	return p
 }
 
-// arrived counts what the topic holds.
-func arrived(ctx context.Context, client *kgo.Client, topic string) (int, error) {
-	ends, err := kadm.NewClient(client).ListEndOffsets(ctx, topic)
-	if err != nil {
-		return 0, err
+// server returns the address that an environment variable has.
+func server(t *host, variable string) string {
+	address := os.Getenv(variable)
+	if address == "" {
+		t.Fatalf("%s must be set: scripts/services starts the servers", variable)
 	}
-	n := 0
-	ends.Each(func(o kadm.ListedOffset) { n += int(o.Offset) })
-	return n, ends.Error()
+	return address
 }
 
 func createDatabase(ctx context.Context, server string, p *place) (drop func() error, err error) {
@@ -117,7 +101,7 @@ func createDatabase(ctx context.Context, server string, p *place) (drop func() e
 	if err != nil {
 		return nil, err
 	}
-	name := p.topic
+	name := p.name
 	if _, err := admin.ExecContext(ctx, "CREATE DATABASE "+name); err != nil {
 		return nil, err
 	}

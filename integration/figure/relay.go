@@ -10,14 +10,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/twmb/franz-go/pkg/kgo"
 )
 
 const configuration = `
 outbox: {dsn: %q}
 relay: {name: figure, claim: %s, batch: %d, on_published: %s}
-sinks: {main: {type: kafka, brokers: [%q], compression: none}}
+sinks: {main: %s}
 routes: [{sink: main, topic: %q}]
 admin: {listen: ""}
 log: {level: warn}
@@ -38,7 +36,7 @@ func drainOutbox(ctx context.Context, o options, p place, claim, published strin
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	binary, config := filepath.Join(dir, "postrider"), filepath.Join(dir, "postrider.yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, configuration, p.dsn, claim, o.batch, published, p.kafka, p.topic), 0o600); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, configuration, p.dsn, claim, o.batch, published, p.sink, p.topic), 0o600); err != nil {
 		return r, err
 	}
 	if err := command(ctx, "go", "build", "-o", binary, "github.com/postrider/postrider/cmd/postrider"); err != nil {
@@ -72,15 +70,10 @@ func runRelay(ctx context.Context, o options, p place, binary, config string) (r
 	return result{took: took, peak: peak}, err
 }
 
-// awaitDrained watches the topic, which costs the database nothing, and then whether the last events are settled.
+// awaitDrained watches the target, which costs the database nothing, and then whether the last events are settled.
 func awaitDrained(ctx context.Context, o options, p place) error {
-	client, err := kgo.NewClient(kgo.SeedBrokers(p.kafka))
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	err = poll(ctx, func() (bool, error) {
-		n, err := arrived(ctx, client, p.topic)
+	err := poll(ctx, func() (bool, error) {
+		n, err := p.arrived(ctx)
 		return n >= o.events, err
 	})
 	if err != nil {
