@@ -54,8 +54,8 @@ type Store interface {
 
 // Tidier is a Store that keeps records beside its outbox, and can find those whose events are gone.
 type Tidier interface {
-	// Tidy deletes some of these records, holds of keys among them whose event is no longer DEAD. It is called now and then by one relay that has no retention; with one, Clean
-	// does it.
+	// Tidy deletes some of these records, holds of keys among them whose event is no longer DEAD. It is called now and then
+	// by one relay that has no retention; with one, Clean does it.
 	Tidy(ctx context.Context) error
 }
 

@@ -25,9 +25,9 @@
 //
 // # What a relay's user of the database may do
 //
-// SELECT, UPDATE and DELETE on the outbox table; SELECT, INSERT and UPDATE on the shards and the versions; SELECT, INSERT, UPDATE and DELETE
-// on the relays, the holds and the jobs; SELECT, INSERT and DELETE on the attempts and the jobs' events; SELECT on the schema table. Init needs the right to create
-// tables. Producers need INSERT on the outbox table. On a mapped table SELECT and UPDATE are enough, and where published
+// SELECT, UPDATE and DELETE on the outbox table; SELECT, INSERT and UPDATE on the shards and the versions; SELECT, INSERT,
+// UPDATE and DELETE on the relays, the holds and the jobs; SELECT, INSERT and DELETE on the attempts and the jobs' events; SELECT on
+// the schema table. Init needs the right to create tables. Producers need INSERT on the outbox table. On a mapped table SELECT and UPDATE are enough, and where published
 // rows are deleted SELECT and DELETE, with UPDATE if a column is mapped in which failures show; cleaning it needs DELETE.
 // Verify reports what is missing.
 //
