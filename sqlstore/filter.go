@@ -26,7 +26,7 @@ func (s *Store) where(ids ids, f operator.Filter, first int) (condition string, 
 	equals("event_type", f.EventType)
 	if f.Sink != "" {
 		args = append(args, f.Sink)
-		terms = append(terms, s.lastSink(ids)+" = "+s.dialect.parameter(first+len(args)-1))
+		terms = append(terms, s.queries["last_sink"][0]+" = "+s.dialect.parameter(first+len(args)-1))
 	}
 	if f.ErrorContains != "" {
 		args = append(args, "%"+likeLiteral(strings.ToLower(f.ErrorContains))+"%")
@@ -44,15 +44,6 @@ func (s *Store) where(ids ids, f operator.Filter, first int) (condition string, 
 		return strings.Join(append(terms, s.theirs.Load().terms.where(ids, f)...), " AND "), args, nil
 	}
 	return strings.Join(append(terms, s.whereOurs(f)...), " AND "), args, nil
-}
-
-// lastSink is the sink at which an event e became DEAD the last time.
-func (s *Store) lastSink(ids ids) string {
-	id := "e.id"
-	if ids.mapped {
-		id = "e.ref"
-	}
-	return "(SELECT a.sink FROM " + s.dialect.quoteName(s.names.sideSchema, s.names.side+"_attempts") + " a WHERE a.event = " + id + " AND a.outcome = 'dead' ORDER BY a.id DESC LIMIT 1)"
 }
 
 // amongDead is a condition that leads to the events that are DEAD, where a statement does not do that by itself: whether one

@@ -76,7 +76,7 @@ func New(version string, sinks, destinations []string, health func() relay.Healt
 
 // startAtZero makes every series exist from the start, so that a rate sees the first event.
 func (m *Metrics) startAtZero(sinks []string) {
-	for _, loop := range []string{"lease", "read", "settle", "clean", "backlog"} {
+	for _, loop := range []string{"lease", "read", "settle", "clean", "backlog", "jobs"} {
 		m.loopErrors.WithLabelValues(loop)
 	}
 	m.dead.WithLabelValues(noSink)

@@ -54,10 +54,10 @@ var databases = map[config.Database]database{
 }
 
 const (
-	// maxConnections is one for each of the relay's loops (lease, read, settle, clean, backlog) and some for
+	// maxConnections is one for each of the relay's loops (lease, read, settle, clean, backlog, jobs) and some for
 	// people who look at it.
-	maxConnections  = 8
-	moreConnections = 7 // for a destination: its relay's loops, and two that hand events over to it
+	maxConnections  = 9
+	moreConnections = 8 // for a destination: its relay's loops, and two that hand events over to it
 	idleTime        = 5 * time.Minute
 	lifetime        = 30 * time.Minute // so that a fail-over behind one name is followed
 	connectTimeout  = 5 * time.Second
