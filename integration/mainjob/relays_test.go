@@ -98,7 +98,8 @@ func TestRelayThatSleptBeyondItsLeaseChangesNothingAndSaysSo(t *testing.T) {
 	if _, err := settling.ExecContext(t.Context(), "LOCK TABLE outbox_events IN SHARE MODE"); err != nil {
 		t.Fatal(err)
 	}
-	sleeper := s.startReady(t, "sleeper", "other")[0]
+	relays := s.startReady(t, "sleeper", "other")
+	sleeper := relays[0]
 	await.True(t, soon, "the sleeper has published more than one settle holds", func() bool {
 		return sleeper.Metric(t, "postrider_events_total", `outcome="published"`) >= maxInFlight/2
 	})
@@ -128,7 +129,13 @@ func TestRelayThatSleptBeyondItsLeaseChangesNothingAndSaysSo(t *testing.T) {
 		t.Errorf("%d events were settled more than once", n)
 	}
 	report := s.check(t, events)
-	if report.Duplicates > maxInFlight {
-		t.Errorf("%d duplicates, and no more than %d events can have been in flight", report.Duplicates, maxInFlight)
+	limit := 0 // a machine under load can make the other relay lose its leases as well
+	for _, relay := range relays {
+		if strings.Contains(relay.Output(), "leases lost") {
+			limit += maxInFlight
+		}
+	}
+	if report.Duplicates > limit {
+		t.Errorf("%d duplicates, and no more than %d events can have been in flight with the relays that lost their leases", report.Duplicates, limit)
 	}
 }
