@@ -190,7 +190,7 @@ func TestEventsThatCannotBeReadBecomeMalformedAlone(t *testing.T) {
 		t.Errorf("event id %q, headers %v", e.EventID, e.Headers)
 	}
 	m.config.Payload = sqlstore.PayloadBinary
-	execute(t, m.db, "DROP TABLE tasks_schema, tasks_shards, tasks_relays, tasks_attempts, tasks_versions, tasks_failures; DROP FUNCTION tasks_json")
+	execute(t, m.db, "DROP TABLE tasks_schema, tasks_shards, tasks_relays, tasks_attempts, tasks_versions, tasks_holds, tasks_jobs, tasks_job_events, tasks_failures; DROP FUNCTION tasks_json")
 	execute(t, m.db, "UPDATE tasks SET status = 'NEW' WHERE id = 3")
 	for _, e := range m.hold(t).read() {
 		if e.ID == "3" && (e.Malformed != nil || e.ContentType != "application/octet-stream") {
