@@ -25,7 +25,8 @@ const partitions = 6
 // options say what is drained. All are given the same.
 type options struct {
 	events, size, keys, batch int
-	waiting                   int // see -waiting
+	waiting                   int    // see -waiting
+	only                      string // see -only
 }
 
 // result is what one drain took. peak is in bytes, 0 when it was not measured.
@@ -46,6 +47,7 @@ func main() {
 	sinks := flag.Bool("sinks", false, "compare the sinks, from PostgreSQL with claim: shard and on_published: delete")
 	neighbours := flag.Bool("neighbours", false, "compare the rates of sinks while one of them is in trouble")
 	flag.IntVar(&o.waiting, "waiting", 0, "with -neighbours: events that wait for the sink in trouble, before all others")
+	flag.StringVar(&o.only, "only", "", "with -neighbours: the troubles that begin with this, such as \"nats frozen\"")
 	on := flag.String("on", postgres.name, "with -neighbours: the database, PostgreSQL, MySQL or MariaDB")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)

@@ -47,8 +47,6 @@ func newNeighbourhood(t *host, o options, d database) *neighbourhood {
 	t.must(err)
 	cfg := relay.Config{
 		Store: store, Name: "figure", Batch: o.batch, Hooks: relay.Hooks{Delivered: func(sink string, _ time.Duration) { n.delivered.add(sink) }},
-		// What is refused is to wait, not to die.
-		Retry: relay.RetryPolicy{Initial: time.Second, Ceiling: time.Second, Attempts: 10_000},
 	}
 	for _, s := range n.sinks {
 		cfg.Sinks = append(cfg.Sinks, relay.NamedSink{Name: s.Name, Type: s.Name, Sink: s.Sink})
@@ -83,7 +81,9 @@ func (n *neighbourhood) measure(t *host) error {
 	for _, s := range n.sinks {
 		normal = append(normal, n.drain(t, "", destination.Trouble{}))
 		for _, trouble := range s.Troubles {
-			rows = append(rows, row{s.Name, trouble.Name, n.drain(t, s.Name, trouble)})
+			if strings.HasPrefix(s.Name+" "+trouble.Name, n.only) {
+				rows = append(rows, row{s.Name, trouble.Name, n.drain(t, s.Name, trouble)})
+			}
 		}
 	}
 	return n.print(mean(normal), rows)

@@ -1,4 +1,4 @@
-// Package neighbours_test runs one relay with a sink of every type, and lets one after the other fail in every way: nobody
+// Package neighbours_test runs one relay with a sink of every type, and lets one after the other fail in several ways: nobody
 // else notices.
 package neighbours_test
 
@@ -25,9 +25,12 @@ const (
 	limit = 3 * time.Minute
 )
 
-// perSink is how many events each trouble meets, of each sink: 20,000 of all five together with POSTRIDER_FULL=1.
+// full is set by POSTRIDER_FULL=1. Then each sink meets every trouble, with 20,000 events; else every other one, with fewer.
+func full() bool { return os.Getenv("POSTRIDER_FULL") == "1" }
+
+// perSink is how many events each trouble meets, of each sink.
 func perSink() int {
-	if os.Getenv("POSTRIDER_FULL") == "1" {
+	if full() {
 		return 4000
 	}
 	return 100
@@ -46,8 +49,11 @@ func TestAFailingSinkHarmsNoOther(t *testing.T) {
 	}
 	all := destination.All(t)
 	noticed := run(t, store, all)
-	for _, failing := range all {
-		for _, trouble := range failing.Troubles {
+	for i, failing := range all {
+		for j, trouble := range failing.Troubles {
+			if (i+j)%2 == 1 && !full() {
+				continue
+			}
 			if !t.Run(failing.Name+" "+trouble.Name, func(t *testing.T) { db.meet(t, all, failing, trouble, noticed) }) {
 				return // what it left would be found in the next ones
 			}
@@ -65,10 +71,10 @@ func run(t *testing.T, store *sqlstore.Store, all []destination.Destination) *tr
 	t.Helper()
 	noticed := &troubles{bySink: make(map[string]int)}
 	cfg := relay.Config{
-		Store: store, Name: "neighbours", Lease: 5 * time.Second, PublishTimeout: time.Second,
+		Store: store, Name: "neighbours", Lease: 5 * time.Second, PublishTimeout: 500 * time.Millisecond,
 		Hooks: noticed.hooks(),
 		// One sink could hold all places, if it were let.
-		MaxInFlight: perSink(), Batch: min(perSink()/10, 500),
+		MaxInFlight: perSink(), Batch: min(perSink()/2, 500),
 		Retry: relay.RetryPolicy{Initial: 200 * time.Millisecond, Ceiling: 200 * time.Millisecond, Attempts: 1000},
 	}
 	for _, d := range all {
