@@ -201,7 +201,7 @@ func (d *Direct) offer(one *directEvent) bool {
 	}
 }
 
-var errKeyBroken = errors.New("not sent: an earlier event of its key was not acknowledged, or there was no time for it")
+var errKeyBroken = errors.New("not sent: an earlier event of its key was not acknowledged")
 
 // wait returns what became of the event.
 func (one *directEvent) wait() error {

@@ -48,7 +48,7 @@ const (
 	ClassRetry                        // this event failed in a way that may pass; spends an attempt
 	ClassPermanent                    // this event can never be sent: DEAD at once
 	ClassUnavailable                  // the sink as a whole takes nothing; spends no attempt
-	ClassSkipped                      // not sent, for a reason that is none of the event's or the sink's; see Skipped
+	ClassSkipped                      // not sent, because an earlier event of its key was not published
 )
 
 // String returns the word used in logs and metrics.
@@ -91,6 +91,5 @@ func Permanent(err error) Outcome { return Outcome{Class: ClassPermanent, Err: e
 // Unavailable reports that the sink as a whole takes nothing: unreachable, or refusing our credentials.
 func Unavailable(err error) Outcome { return Outcome{Class: ClassUnavailable, Err: err} }
 
-// Skipped reports that the message was not sent, because an earlier one of its key was not published, or because the time
-// of the call ran out while others were published. It is sent with a later call.
+// Skipped reports that the message was not sent because an earlier one of its key was not published.
 func Skipped() Outcome { return Outcome{Class: ClassSkipped} }

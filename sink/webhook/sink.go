@@ -9,7 +9,6 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptrace"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -82,9 +81,9 @@ type try struct {
 
 // Publish sends the events of a key one after the other and keys side by side. It returns at the latest Config.Timeout
 // after ctx has ended. See relay.Sink and the package comment.
-func (s *Sink) Publish(call context.Context, batch []relay.Message) []relay.Outcome {
+func (s *Sink) Publish(ctx context.Context, batch []relay.Message) []relay.Outcome {
 	b := keyorder.New(batch)
-	ctx, stop := context.WithCancelCause(call)
+	ctx, stop := context.WithCancelCause(ctx)
 	defer stop(nil)
 	tries := s.sendAll(ctx, stop, batch, b)
 	for i, t := range tries {
@@ -97,22 +96,11 @@ func (s *Sink) Publish(call context.Context, batch []relay.Message) []relay.Outc
 			b.Settle(i, t.outcome)
 		}
 	}
-	switch err := context.Cause(ctx); {
-	case errors.Is(call.Err(), context.DeadlineExceeded) && works(tries):
-		b.SettleRest(relay.Skipped()) // the batch was too large for the time of a call
-	case err != nil:
+	if err := context.Cause(ctx); err != nil {
 		b.SettleRest(relay.Unavailable(fmt.Errorf("webhook: not sent: %w", err)))
 	}
 	return b.Outcomes()
 }
-
-// works says that the receiver took events and answered all that it was sent.
-func works(tries []try) bool {
-	failed := func(t try) bool { return t.silent != nil || t.outcome.Class == relay.ClassUnavailable }
-	return slices.ContainsFunc(tries, try.published) && !slices.ContainsFunc(tries, failed)
-}
-
-func (t try) published() bool { return t.outcome.Class == relay.ClassPublished }
 
 // sendAll works through the keys until all are done or ctx ends. stop ends ctx when sending more makes no sense.
 func (s *Sink) sendAll(ctx context.Context, stop context.CancelCauseFunc, batch []relay.Message, b *keyorder.Batch) []try {
@@ -145,7 +133,7 @@ func (s *Sink) sendKey(ctx context.Context, stop context.CancelCauseFunc, batch 
 		if tries[i].outcome.Class == relay.ClassUnavailable {
 			stop(tries[i].outcome.Err)
 		}
-		if !tries[i].published() {
+		if tries[i].outcome.Class != relay.ClassPublished {
 			return
 		}
 	}

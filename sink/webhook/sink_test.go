@@ -300,18 +300,6 @@ func TestEndedContext(t *testing.T) {
 	}
 }
 
-// TestSlowReceiverIsNotUnavailable because it works: the batch was too large for the call.
-func TestSlowReceiverIsNotUnavailable(t *testing.T) {
-	ctx, cancel := context.WithTimeout(testContext(t), 50*time.Millisecond)
-	defer cancel()
-	server := serve(t, func(http.ResponseWriter, *http.Request) { <-ctx.Done() })
-	outcomes := open(t, Config{URL: server.URL, Concurrency: 1}).Publish(ctx, []relay.Message{message("a"), message("b")})
-	wantOutcome(t, outcomes[0], relay.ClassPublished)
-	if outcomes[1].Class != relay.ClassSkipped {
-		t.Errorf("what was not sent is %s: %v", outcomes[1].Class, outcomes[1].Err)
-	}
-}
-
 // TestConnectingEndsWithTheContext has a server whose TLS never begins.
 func TestConnectingEndsWithTheContext(t *testing.T) {
 	t.Parallel()
