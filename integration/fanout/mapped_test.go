@@ -24,7 +24,7 @@ import (
 // newMySQL makes a database on MySQL.
 func newMySQL(t *testing.T) (dsn string, db *sql.DB) {
 	t.Helper()
-	u, err := url.Parse(server(t, "MYSQL"))
+	u, err := url.Parse(servers.Address(t, "POSTRIDER_TEST_MYSQL"))
 	must(t, err)
 	openMySQL := func() *sql.DB {
 		text, err := sqlstore.MySQLDSN(u.String())

@@ -32,36 +32,7 @@ const soon = time.Minute
 
 var binary string // the postrider command
 
-func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(code)
-}
-
-func run(m *testing.M) (code int, err error) {
-	dir, err := os.MkdirTemp("", "fanout")
-	if err != nil {
-		return 0, err
-	}
-	defer os.RemoveAll(dir)
-	binary = filepath.Join(dir, "postrider")
-	if err := daemon.Build(binary, "../../cmd/postrider"); err != nil {
-		return 0, err
-	}
-	return m.Run(), nil
-}
-
-func server(t *testing.T, name string) string {
-	t.Helper()
-	address := os.Getenv("POSTRIDER_TEST_" + name)
-	if address == "" {
-		t.Fatalf("POSTRIDER_TEST_%s is not set: scripts/services starts the servers", name)
-	}
-	return address
-}
+func TestMain(m *testing.M) { daemon.Main(m, map[*string]string{&binary: "../../cmd/postrider"}) }
 
 func must(t *testing.T, err error) {
 	t.Helper()
@@ -128,7 +99,7 @@ routes:
 // newStage makes a stage with settings such as threeSinks.
 func newStage(t *testing.T, settings string) *stage {
 	t.Helper()
-	s := &stage{kafka: server(t, "KAFKA"), admin: fmt.Sprintf("127.0.0.1:%d", servers.FreePort(t))}
+	s := &stage{kafka: servers.Address(t, "POSTRIDER_TEST_KAFKA"), admin: fmt.Sprintf("127.0.0.1:%d", servers.FreePort(t))}
 	s.topic = broker.Topic(t, s.kafka, 1, nil)
 	var dsn string
 	dsn, s.db = newDatabase(t)
@@ -151,7 +122,7 @@ admin: {listen: %q}
 
 func newDatabase(t *testing.T) (dsn string, db *sql.DB) {
 	t.Helper()
-	address, name := server(t, "POSTGRES"), newName()
+	address, name := servers.Address(t, "POSTRIDER_TEST_POSTGRES"), newName()
 	admin, err := sql.Open("pgx", address)
 	must(t, err)
 	_, err = admin.ExecContext(t.Context(), "CREATE DATABASE "+name)
@@ -174,7 +145,7 @@ func newDatabase(t *testing.T) (dsn string, db *sql.DB) {
 // newQueue makes a queue that is emptied into s.rabbit, and the address of its server behind a proxy.
 func (s *stage) newQueue(t *testing.T) (proxied *url.URL, topic string) {
 	t.Helper()
-	address := server(t, "RABBITMQ")
+	address := servers.Address(t, "POSTRIDER_TEST_RABBITMQ")
 	conn, err := amqp.Dial(address)
 	must(t, err)
 	t.Cleanup(func() { conn.Close() })

@@ -47,8 +47,8 @@ type stage struct {
 // newStage makes a database on the server whose address the environment variable holds. It is dropped after the test.
 func newStage(t *testing.T, variable string) *stage {
 	t.Helper()
-	kafka := server(t, "POSTRIDER_TEST_KAFKA")
-	address, db := newDatabase(t, server(t, variable))
+	kafka := servers.Address(t, "POSTRIDER_TEST_KAFKA")
+	address, db := newDatabase(t, servers.Address(t, variable))
 	s := &stage{
 		db: db, dialect: postrider.PostgreSQL, kafka: kafka,
 		topic:  broker.Topic(t, kafka, 6, nil),
@@ -66,15 +66,6 @@ func newStage(t *testing.T, variable string) *stage {
 	}
 	s.command(t, "init")
 	return s
-}
-
-func server(t *testing.T, variable string) string {
-	t.Helper()
-	address := os.Getenv(variable)
-	if address == "" {
-		t.Fatalf("%s is not set: scripts/services starts the servers", variable)
-	}
-	return address
 }
 
 func newDatabase(t *testing.T, server string) (*url.URL, *sql.DB) {

@@ -18,7 +18,7 @@ func TestClocksOfRelaysDoNotMatter(t *testing.T) {
 		t.Run(offset, func(t *testing.T) {
 			database := servers.Launch(t, "postgres", "LD_PRELOAD="+fakeTime(t), "FAKETIME="+offset, "FAKETIME_DONT_FAKE_MONOTONIC=1")
 			s := stageOn(t, fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", database.Port()),
-				server(t, "POSTRIDER_TEST_KAFKA"), nil)
+				servers.Address(t, "POSTRIDER_TEST_KAFKA"), nil)
 			if ahead := s.count("SELECT extract(epoch FROM now() - $1::timestamptz)::int", time.Now()); ahead > -200 && ahead < 200 {
 				t.Fatalf("the database's clock is only %d s ahead", ahead)
 			}

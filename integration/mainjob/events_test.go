@@ -12,6 +12,7 @@ import (
 	"github.com/postrider/postrider/integration/internal/broker"
 	"github.com/postrider/postrider/integration/internal/ledger"
 	"github.com/postrider/postrider/internal/await"
+	"github.com/postrider/postrider/internal/servers"
 )
 
 // batch makes events that the test adds itself.
@@ -105,7 +106,7 @@ func oversize(t *testing.T, s *stage) (all []ledger.Event, guilty string) {
 
 // Promise P8, when the broker refuses the event.
 func TestEventOverTheTopicsLimitHarmsOnlyItself(t *testing.T) {
-	s := stageOn(t, server(t, "POSTRIDER_TEST_POSTGRES"), server(t, "POSTRIDER_TEST_KAFKA"), map[string]string{"max.message.bytes": "200000"})
+	s := stageOn(t, servers.Address(t, "POSTRIDER_TEST_POSTGRES"), servers.Address(t, "POSTRIDER_TEST_KAFKA"), map[string]string{"max.message.bytes": "200000"})
 	testOversize(t, s)
 }
 

@@ -6,9 +6,7 @@
 package mainjob_test
 
 import (
-	"fmt"
 	"os"
-	"path/filepath"
 	"testing"
 	"time"
 
@@ -21,28 +19,7 @@ var (
 )
 
 func TestMain(m *testing.M) {
-	code, err := run(m)
-	if err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	os.Exit(code)
-}
-
-func run(m *testing.M) (code int, err error) {
-	dir, err := os.MkdirTemp("", "mainjob")
-	if err != nil {
-		return 0, err
-	}
-	defer os.RemoveAll(dir)
-	binary, load = filepath.Join(dir, "postrider"), filepath.Join(dir, "load")
-	if err := daemon.Build(binary, "../../cmd/postrider"); err != nil {
-		return 0, err
-	}
-	if err := daemon.Build(load, "../../examples/wallet/load"); err != nil {
-		return 0, err
-	}
-	return m.Run(), nil
+	daemon.Main(m, map[*string]string{&binary: "../../cmd/postrider", &load: "../../examples/wallet/load"})
 }
 
 // full returns the first value in a full run and the second otherwise.
@@ -51,13 +28,4 @@ func full[T int | time.Duration](inFull, otherwise T) T {
 		return inFull
 	}
 	return otherwise
-}
-
-func server(t *testing.T, variable string) string {
-	t.Helper()
-	address := os.Getenv(variable)
-	if address == "" {
-		t.Fatalf("%s is not set: scripts/services starts the servers", variable)
-	}
-	return address
 }

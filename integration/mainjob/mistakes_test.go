@@ -132,7 +132,7 @@ func TestMissingTableIsToldWithTheRemedy(t *testing.T) {
 	refused(t, 1, s.config(t, "one", ""), "outbox_events")
 
 	empty := *s
-	empty.dsn, empty.db = newDatabase(t, server(t, "POSTRIDER_TEST_POSTGRES"))
+	empty.dsn, empty.db = newDatabase(t, servers.Address(t, "POSTRIDER_TEST_POSTGRES"))
 	tells(t, 1, empty.command(t, 1, "check"), "postrider init")
 	tells(t, 1, empty.command(t, 1, "status"), "postrider init")
 	refused(t, 1, empty.config(t, "one", ""), "postrider init")

@@ -56,7 +56,7 @@ func awaitReady(t *testing.T, relays ...*daemon.Process) {
 // Promises P7 and P10 for the broker.
 func TestKafkaOutageSpendsNoAttemptAndIsTold(t *testing.T) {
 	kafka := servers.Launch(t, "kafka")
-	s := stageOn(t, server(t, "POSTRIDER_TEST_POSTGRES"), fmt.Sprintf("127.0.0.1:%d", kafka.Port()), nil)
+	s := stageOn(t, servers.Address(t, "POSTRIDER_TEST_POSTGRES"), fmt.Sprintf("127.0.0.1:%d", kafka.Port()), nil)
 	relays := s.startReady(t, "one", "two")
 	running := underLoad(t, s)
 
@@ -97,7 +97,7 @@ func checkAfterKafkaOutage(t *testing.T, s *stage, relays []*daemon.Process, run
 func TestKafkaRestartsUnderABacklogCauseNoDuplicate(t *testing.T) {
 	const total, restarts = 18_000, 3
 	kafka := servers.Launch(t, "kafka")
-	s := stageOn(t, server(t, "POSTRIDER_TEST_POSTGRES"), fmt.Sprintf("127.0.0.1:%d", kafka.Port()), nil)
+	s := stageOn(t, servers.Address(t, "POSTRIDER_TEST_POSTGRES"), fmt.Sprintf("127.0.0.1:%d", kafka.Port()), nil)
 	s.relay["batch"], s.relay["max_in_flight_events"] = "20", "400"
 	var b batch
 	for i := range total {
@@ -122,7 +122,7 @@ func TestKafkaRestartsUnderABacklogCauseNoDuplicate(t *testing.T) {
 // Promises P7 and P10 for a broker that keeps its connections and answers nothing.
 func TestKafkaThatHangsSpendsNoAttemptAndIsTold(t *testing.T) {
 	kafka := servers.Launch(t, "kafka")
-	s := stageOn(t, server(t, "POSTRIDER_TEST_POSTGRES"), fmt.Sprintf("127.0.0.1:%d", kafka.Port()), nil)
+	s := stageOn(t, servers.Address(t, "POSTRIDER_TEST_POSTGRES"), fmt.Sprintf("127.0.0.1:%d", kafka.Port()), nil)
 	relays := s.startReady(t, "one", "two")
 	running := underLoad(t, s)
 
@@ -140,7 +140,7 @@ func TestKafkaThatHangsSpendsNoAttemptAndIsTold(t *testing.T) {
 // A stop ends although the broker tells nothing of what it was sent. What is in flight then may be sent again.
 func TestStopWhileKafkaHangsEndsAfterTheGracePeriod(t *testing.T) {
 	kafka := servers.Launch(t, "kafka")
-	s := stageOn(t, server(t, "POSTRIDER_TEST_POSTGRES"), fmt.Sprintf("127.0.0.1:%d", kafka.Port()), nil)
+	s := stageOn(t, servers.Address(t, "POSTRIDER_TEST_POSTGRES"), fmt.Sprintf("127.0.0.1:%d", kafka.Port()), nil)
 	s.relay["grace"] = "3s"
 	first := s.startReady(t, "first")[0]
 	var b batch
@@ -180,7 +180,7 @@ func TestPostgresCrashLosesNothingAndIsTold(t *testing.T) {
 func testPostgresOutage(t *testing.T, signal syscall.Signal) {
 	postgres := servers.Launch(t, "postgres")
 	dsn := fmt.Sprintf("postgres://postgres@127.0.0.1:%d/postgres?sslmode=disable", postgres.Port())
-	s := stageOn(t, dsn, server(t, "POSTRIDER_TEST_KAFKA"), nil)
+	s := stageOn(t, dsn, servers.Address(t, "POSTRIDER_TEST_KAFKA"), nil)
 	relays := s.startReady(t, "one", "two")
 	running := underLoad(t, s)
 

@@ -48,7 +48,7 @@ type stage struct {
 // newStage makes a stage on the shared servers.
 func newStage(t *testing.T) *stage {
 	t.Helper()
-	return stageOn(t, server(t, "POSTRIDER_TEST_POSTGRES"), server(t, "POSTRIDER_TEST_KAFKA"), nil)
+	return stageOn(t, servers.Address(t, "POSTRIDER_TEST_POSTGRES"), servers.Address(t, "POSTRIDER_TEST_KAFKA"), nil)
 }
 
 // stageOn makes a stage on other servers. topicSettings are those of its topic.

@@ -8,8 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
-	"os"
-	"path/filepath"
 	"reflect"
 	"slices"
 	"syscall"
@@ -24,20 +22,7 @@ import (
 
 var binary string
 
-func TestMain(m *testing.M) {
-	os.Exit(func() int {
-		dir, err := os.MkdirTemp("", "presets")
-		if err != nil {
-			panic(err)
-		}
-		defer os.RemoveAll(dir)
-		binary = filepath.Join(dir, "postrider")
-		if err := daemon.Build(binary, "../../cmd/postrider"); err != nil {
-			panic(err)
-		}
-		return m.Run()
-	}())
-}
+func TestMain(m *testing.M) { daemon.Main(m, map[*string]string{&binary: "../../cmd/postrider"}) }
 
 const (
 	keys     = 20

@@ -29,6 +29,16 @@ type Server struct {
 	pid         int // 0 while it does not run
 }
 
+// Address is that of a server which scripts/services has started, by the name of its variable. Without it the test ends.
+func Address(t testing.TB, variable string) string {
+	t.Helper()
+	address := os.Getenv(variable)
+	if address == "" {
+		t.Fatalf("%s is not set: scripts/services starts the servers", variable)
+	}
+	return address
+}
+
 // Launch starts a server of scripts/servers by name; environment are its variations, as NAME=VALUE. It ends with the
 // test.
 func Launch(t testing.TB, name string, environment ...string) *Server {

@@ -8,7 +8,9 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,13 +22,31 @@ import (
 	"github.com/postrider/postrider/relay"
 )
 
-// Build builds the command of the Go package at path into the file.
-func Build(file, path string) error {
-	output, err := exec.Command("go", "build", "-o", file, path).CombinedOutput()
+// Main is what TestMain calls: it builds the command of each Go package into a file whose name it puts at the pointer, runs the
+// tests, and ends the process.
+func Main(m *testing.M, packages map[*string]string) {
+	code, err := buildAndRun(m, packages)
 	if err != nil {
-		return fmt.Errorf("build %s: %w\n%s", path, err, output)
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
-	return nil
+	os.Exit(code)
+}
+
+func buildAndRun(m *testing.M, packages map[*string]string) (code int, err error) {
+	dir, err := os.MkdirTemp("", "commands")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	for file, path := range packages {
+		*file = filepath.Join(dir, filepath.Base(path))
+		output, err := exec.Command("go", "build", "-o", *file, path).CombinedOutput()
+		if err != nil {
+			return 0, fmt.Errorf("build %s: %w\n%s", path, err, output)
+		}
+	}
+	return m.Run(), nil
 }
 
 // Result is what a command printed and its exit code.
