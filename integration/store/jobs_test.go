@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/internal/await"
 	"github.com/postrider/postrider/operator"
 	"github.com/postrider/postrider/relay"
 	"github.com/postrider/postrider/sqlstore"
@@ -204,11 +205,10 @@ func TestARelayThatHaltsInAStepDoesNotKeepTheJob(t *testing.T) {
 		ended <- err
 	}()
 	<-halted
-	for start := time.Now(); lookedAt(t, s, job.ID) == 0; time.Sleep(stepOnce(t, s)) {
-		if time.Since(start) > 30*time.Second {
-			t.Fatal("the job is kept by a relay that has halted")
-		}
-	}
+	await.True(t, 30*time.Second, "the job is no longer kept by a relay that has halted", func() bool {
+		stepOnce(t, s)
+		return lookedAt(t, s, job.ID) > 0
+	})
 	close(goOn)
 	if err := <-ended; err == nil {
 		t.Error("the step that halted went on")
