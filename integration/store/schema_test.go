@@ -83,6 +83,24 @@ func TestTwoOutboxesLiveInOneSchema(t *testing.T) {
 	})
 }
 
+func TestOutboxesOfTheSchemaAreListed(t *testing.T) {
+	everyDatabase(t, func(t *testing.T, d database) {
+		s := d.store(t, sqlstore.Config{})
+		second := d
+		second.table = strings.Replace(d.table, "outbox_events", "billing", 1)
+		second.store(t, sqlstore.Config{})
+		execute(t, d.db, "CREATE TABLE tasks (next_attempt_at int)")
+		execute(t, d.db, "CREATE TABLE reports_schema (outbox_table int)")
+		tables, err := s.Outboxes(t.Context())
+		for i, table := range tables {
+			tables[i] = table[strings.LastIndexByte(table, '.')+1:]
+		}
+		if want := []string{"billing", "outbox_events"}; err != nil || !slices.Equal(tables, want) {
+			t.Errorf("%q, %v; want %q", tables, err, want)
+		}
+	})
+}
+
 func TestAnOutboxWhoseSideTablesAreTakenIsRefused(t *testing.T) {
 	everyDatabase(t, func(t *testing.T, d database) {
 		d.store(t, sqlstore.Config{})

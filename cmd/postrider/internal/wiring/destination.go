@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
 	"github.com/postrider/postrider/operator"
 	"github.com/postrider/postrider/relay"
@@ -242,4 +243,56 @@ func (o *Outbox) Copies(ctx context.Context, eventID string) (copies []Copy, err
 		copies = append(copies, Copy{d, row, attempts})
 	}
 	return copies, nil
+}
+
+// forsaken looks for outboxes in the schema of this one that hold events, or dead letters, and that no relay serves: such as that
+// of a destination that no route names any more.
+func (o *Outbox) forsaken(ctx context.Context) (findings []operator.Finding) {
+	store, ok := o.Store.(*sqlstore.Store)
+	if !ok {
+		return nil // one outbox to a database without SQL
+	}
+	known := []string{unqualified(o.table)}
+	for _, d := range o.Destinations {
+		known = append(known, unqualified(d.Table))
+	}
+	tables, err := store.Outboxes(ctx)
+	if err != nil {
+		return []operator.Finding{operator.Problem("outboxes", err.Error(), "")}
+	}
+	for _, table := range tables {
+		if slices.Contains(known, unqualified(table)) {
+			continue
+		}
+		f, err := o.checkUnknown(ctx, table)
+		if err != nil {
+			f = operator.Warning("table "+table, "is an outbox that no route leads to, and cannot be looked at: "+err.Error(), "")
+		}
+		if f.Message != "" {
+			findings = append(findings, f)
+		}
+	}
+	return findings
+}
+
+func unqualified(table string) string { return table[strings.LastIndexByte(table, '.')+1:] }
+
+// checkUnknown returns a finding without a message when nothing waits in the outbox, or a relay is at work there.
+func (o *Outbox) checkUnknown(ctx context.Context, table string) (f operator.Finding, err error) {
+	store, err := sqlstore.Open(o.DB, o.database.store, sqlstore.Config{Table: table})
+	if err != nil {
+		return f, err
+	}
+	status, err := store.Status(ctx, "")
+	if err != nil || len(status.Sinks) > 0 { // those that live relays report
+		return f, err
+	}
+	waiting := status.States[postrider.StatePending] + status.States[postrider.StateProcessing]
+	dead := status.States[postrider.StateDead]
+	if waiting+dead == 0 {
+		return f, nil
+	}
+	return operator.Warning("table "+table,
+		fmt.Sprintf("is an outbox that no route leads to and no relay serves, with %d PENDING and %d DEAD", waiting, dead),
+		"start the relay that it belongs to; if it is that of a sink which has left its routes, see the end of docs/fan-out.md"), nil
 }

@@ -33,6 +33,7 @@ type Outbox struct {
 	Address      string        // the DSN without its passwords
 	DB           *sql.DB       // nil when the database is not SQL
 
+	table    string
 	close    func() error
 	database database
 }
@@ -74,7 +75,7 @@ func CreateOutbox(c *config.Config) (*Outbox, error) {
 		return nil, &ConfigError{"outbox.destinations", errors.Join(err, db.Close())}
 	}
 	return &Outbox{
-		Store: store, Destinations: destinations, Address: config.MaskDSN(c.Outbox.DSN.Reveal()),
+		Store: store, Destinations: destinations, table: c.Outbox.Table, Address: config.MaskDSN(c.Outbox.DSN.Reveal()),
 		DB: db, close: db.Close, database: database,
 	}, nil
 }
@@ -140,7 +141,7 @@ func (o *Outbox) Check(ctx context.Context, r config.Relay) []operator.Finding {
 	for _, d := range o.Destinations {
 		findings = append(findings, d.named(checkStore(ctx, d.Store, r))...)
 	}
-	return findings
+	return append(findings, o.forsaken(ctx)...)
 }
 
 // Verify looks at the tables of the outbox and of its destinations.
