@@ -64,45 +64,66 @@ func newNeighbourhood(t *host, o options, d database) *neighbourhood {
 	return n
 }
 
-// rates are events a second, by sink.
+// rates are by sink: events a second, or parts of another rate.
 type rates map[string]float64
 
 // row is what a trouble of a sink makes of the rates of the others.
 type row struct {
 	sink, trouble string
-	rates         rates
+	parts         rates
 }
 
-// measure has a drain without trouble before those of each sink.
+// measure compares each trouble with drains that have none.
 func (n *neighbourhood) measure(t *host) error {
 	n.drain(t, "", destination.Trouble{}) // the first one finds nothing prepared
 	var normal []rates
 	var rows []row
 	for _, s := range n.sinks {
-		normal = append(normal, n.drain(t, "", destination.Trouble{}))
 		for _, trouble := range s.Troubles {
 			if strings.HasPrefix(s.Name+" "+trouble.Name, n.only) {
-				rows = append(rows, row{s.Name, trouble.Name, n.drain(t, s.Name, trouble)})
+				without, parts := n.compare(t, s.Name, trouble)
+				normal, rows = append(normal, without...), append(rows, row{s.Name, trouble.Name, median(parts)})
 			}
 		}
 	}
-	return n.print(mean(normal), rows)
+	return n.print(median(normal), rows)
 }
 
-func mean(all []rates) rates {
-	m := make(rates)
+// runs is how often a trouble is compared: a drain takes about a second, and one checkpoint of the database is seen in it.
+const runs = 3
+
+// compare has a drain without the trouble right before each one with it, because the load of a machine drifts.
+func (n *neighbourhood) compare(t *host, failing string, trouble destination.Trouble) (normal, parts []rates) {
+	for range runs {
+		without := n.drain(t, "", destination.Trouble{})
+		with := n.drain(t, failing, trouble)
+		for name := range with {
+			with[name] /= without[name]
+		}
+		normal, parts = append(normal, without), append(parts, with)
+	}
+	return normal, parts
+}
+
+func median(all []rates) rates {
+	bySink := make(map[string][]float64)
 	for _, r := range all {
 		for sink, rate := range r {
-			m[sink] += rate / float64(len(all))
+			bySink[sink] = append(bySink[sink], rate)
 		}
+	}
+	m := make(rates)
+	for sink, measured := range bySink {
+		slices.Sort(measured)
+		m[sink] = measured[len(measured)/2]
 	}
 	return m
 }
 
-// print shows the rates as parts of the normal ones.
+// print shows the medians.
 func (n *neighbourhood) print(normal rates, rows []row) error {
-	fmt.Printf("%d events of %d bytes and %d keys for %d sinks of one relay, from %s, and %d before them for the sink in trouble; %d CPUs, %s %s/%s\n\n",
-		n.events, n.size, n.keys, len(n.sinks), n.database.name, n.waiting, runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	fmt.Printf("medians of %d: %d events of %d bytes and %d keys for %d sinks of one relay, from %s, and %d before them for the sink in trouble; %d CPUs, %s %s/%s\n\n",
+		runs, n.events, n.size, n.keys, len(n.sinks), n.database.name, n.waiting, runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	heads, rate := "\t", "no trouble, events/s\t"
 	for _, s := range n.sinks {
@@ -117,7 +138,7 @@ func (n *neighbourhood) print(normal rates, rows []row) error {
 			if s.Name == r.sink {
 				line += "-\t"
 			} else {
-				line += fmt.Sprintf("%.2f\t", r.rates[s.Name]/normal[s.Name])
+				line += fmt.Sprintf("%.2f\t", r.parts[s.Name])
 			}
 		}
 		fmt.Fprintln(table, line)
