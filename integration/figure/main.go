@@ -1,6 +1,6 @@
 // Figure measures how fast one relay drains a backlog to Kafka, beside a bare loop on PostgreSQL that reads, produces
 // and deletes and promises nothing: no order through a takeover, no retry, no fencing, no second process. With -claims
-// it compares the ways to share the work, on every database, with -sinks the sinks, and with -neighbours what one sink in
+// it compares the ways to share the work, on every database, with -sinks the sinks, with -fanout one sink and two, and with -neighbours what one sink in
 // trouble does to the rates of the others.
 //
 // It works on the servers of POSTRIDER_TEST_POSTGRES, _MYSQL, _MARIADB, _KAFKA, _NATS, _RABBITMQ4 and _REDIS, as far as it
@@ -39,12 +39,13 @@ type result struct {
 
 func main() {
 	var o options
-	flag.IntVar(&o.events, "events", 0, "events to drain; 0 means 200000, with -sinks 50000, with -neighbours 20000")
+	flag.IntVar(&o.events, "events", 0, "events to drain; 0 means 200000, with -sinks and -fanout 50000, with -neighbours 20000")
 	flag.IntVar(&o.size, "size", 500, "bytes of each payload")
 	flag.IntVar(&o.keys, "keys", 1000, "keys to spread them over")
 	flag.IntVar(&o.batch, "batch", 500, "events of one read")
 	claims := flag.Bool("claims", false, "compare leases of shards and claims of rows, on every database")
 	sinks := flag.Bool("sinks", false, "compare the sinks, from PostgreSQL with claim: shard and on_published: delete")
+	fanout := flag.Bool("fanout", false, "compare routes to one sink and to two, on every database")
 	neighbours := flag.Bool("neighbours", false, "compare the rates of sinks while one of them is in trouble")
 	flag.IntVar(&o.waiting, "waiting", 0, "with -neighbours: events that wait for the sink in trouble, before all others")
 	flag.StringVar(&o.only, "only", "", "with -neighbours: the troubles that begin with this, such as \"nats frozen\"")
@@ -58,6 +59,8 @@ func main() {
 		err = run(ctx, o.orElse(200_000), everywhere())
 	case *sinks:
 		err = run(ctx, o.orElse(50_000), toEverySink)
+	case *fanout:
+		err = run(ctx, o.orElse(50_000), toOneAndTwo())
 	case *neighbours:
 		err = besideTrouble(ctx, o.orElse(20_000), *on)
 	default:
@@ -111,6 +114,16 @@ func everywhere() (drains []drain) {
 				drains = append(drains, drain{fmt.Sprintf("%s, claim: %s, %s", d.name, claim, published), d, toKafka, byRelay(claim, published)})
 			}
 		}
+	}
+	return drains
+}
+
+// toOneAndTwo compares the numbers of sinks that an event goes to.
+func toOneAndTwo() (drains []drain) {
+	for _, d := range []database{postgres, mysql, mariadb} {
+		drains = append(drains,
+			drain{d.name + ", to one sink", d, toKafka, byRelay("shard", "delete")},
+			drain{d.name + ", to two", d, toKafka, byFanOut})
 	}
 	return drains
 }

@@ -15,28 +15,34 @@ import (
 const configuration = `
 outbox: {dsn: %q}
 relay: {name: figure, claim: %s, batch: %d, on_published: %s}
-sinks: {main: %s}
-routes: [{sink: main, topic: %q}]
+sinks: {main: %[5]s, other: %[5]s}
+routes: [{%[6]s, topic: %[7]q}]
 admin: {listen: ""}
 log: {level: warn}
 `
 
-// byRelay drains an outbox by postrider run, from the start of the process. claim is how relays share the work, and
-// published what becomes of published rows.
-func byRelay(claim, published string) func(context.Context, options, place) (result, error) {
-	return func(ctx context.Context, o options, p place) (result, error) {
-		return drainOutbox(ctx, o, p, claim, published)
-	}
+// settings of a relay: how relays share the work, what becomes of published rows, and where the route leads.
+type settings struct {
+	claim, published, to string
+	copies               int // how many messages an event becomes
 }
 
-func drainOutbox(ctx context.Context, o options, p place, claim, published string) (r result, err error) {
+// byRelay drains an outbox to one sink by postrider run, from the start of the process.
+func byRelay(claim, published string) func(context.Context, options, place) (result, error) {
+	return settings{claim, published, "sink: main", 1}.drain
+}
+
+// byFanOut drains an outbox to two sinks.
+var byFanOut = settings{"shard", "delete", "sinks: [main, other]", 2}.drain
+
+func (s settings) drain(ctx context.Context, o options, p place) (r result, err error) {
 	dir, err := os.MkdirTemp("", "figure")
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	binary, config := filepath.Join(dir, "postrider"), filepath.Join(dir, "postrider.yaml")
-	if err := os.WriteFile(config, fmt.Appendf(nil, configuration, p.dsn, claim, o.batch, published, p.sink, p.topic), 0o600); err != nil {
+	if err := os.WriteFile(config, fmt.Appendf(nil, configuration, p.dsn, s.claim, o.batch, s.published, p.sink, s.to, p.topic), 0o600); err != nil {
 		return r, err
 	}
 	if err := command(ctx, "go", "build", "-o", binary, "github.com/postrider/postrider/cmd/postrider"); err != nil {
@@ -51,10 +57,10 @@ func drainOutbox(ctx context.Context, o options, p place, claim, published strin
 	if _, err := p.db.ExecContext(ctx, p.tidy); err != nil {
 		return r, err
 	}
-	return runRelay(ctx, o, p, binary, config)
+	return runRelay(ctx, o.events*s.copies, p, binary, config)
 }
 
-func runRelay(ctx context.Context, o options, p place, binary, config string) (r result, err error) {
+func runRelay(ctx context.Context, messages int, p place, binary, config string) (r result, err error) {
 	relay := exec.CommandContext(ctx, binary, "run", "-c", config)
 	relay.Stderr = os.Stderr
 	start := time.Now()
@@ -62,7 +68,7 @@ func runRelay(ctx context.Context, o options, p place, binary, config string) (r
 		return r, err
 	}
 	defer func() { err = errors.Join(err, relay.Process.Signal(os.Interrupt), relay.Wait()) }()
-	if err := awaitDrained(ctx, o, p); err != nil {
+	if err := awaitDrained(ctx, messages, p); err != nil {
 		return r, err
 	}
 	took := time.Since(start)
@@ -71,10 +77,10 @@ func runRelay(ctx context.Context, o options, p place, binary, config string) (r
 }
 
 // awaitDrained watches the target, which costs the database nothing, and then whether the last events are settled.
-func awaitDrained(ctx context.Context, o options, p place) error {
+func awaitDrained(ctx context.Context, messages int, p place) error {
 	err := poll(ctx, func() (bool, error) {
 		n, err := p.arrived(ctx)
-		return n >= o.events, err
+		return n >= messages, err
 	})
 	if err != nil {
 		return err
