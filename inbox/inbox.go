@@ -4,191 +4,146 @@
 //
 // The first thing that happens in a transaction is a receipt: a row for (consumer, dedup key). The effect of the
 // message runs in the same transaction, so that both are there or neither. Where the receipt exists already the
-// effect does not run, and the result is Duplicate, which is a success: acknowledge the message. Of several
-// deliveries at the same time one applies the effect and the others wait for its outcome: when it rolled back, the
-// next one applies it.
+// effect does not run, and the outcome is Duplicate, which is a success: acknowledge the message. The receipt counts
+// its duplicates. Of several deliveries at the same time one applies the effect and the others wait for its outcome:
+// when it rolled back, the next one applies it.
 //
 // # Duties of the caller
 //
-//   - Take the dedup key from the message: X-Idempotency-Key (the event id) of what Postrider published.
 //   - Do in the effect only what rolls back with the transaction. A mail or a call to another service can happen twice.
+//   - Return the errors of the statements of an effect. A deadlock that is hidden has rolled back the receipt, and in MySQL
+//     what the effect does after it would be committed without.
 //   - Acknowledge the message after Process has returned without an error, or after the transaction around Apply
 //     has committed; never before.
-//   - Keep receipts for longer than a message can be delivered again.
+//   - Keep receipts for longer than a message can be delivered again: Config.Window, and Run or Clean.
+//
+// # Which call
+//
+// Process applies one message in a transaction of its own, ProcessBatch many in one, and Handler is ProcessBatch for a
+// consumer.Consumer. Apply works within a transaction that the caller has begun. All of them take a *sql.DB or its
+// transactions; package postriderpgx has the same for pgx.
 package inbox
 
 import (
 	"context"
-	"database/sql"
-	"embed"
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/internal/ident"
-	"github.com/postrider/postrider/internal/sqltx"
 )
 
-// DefaultTable is the table of receipts unless Config.Table says otherwise.
-const DefaultTable = "inbox_receipts"
+// DefaultWindow is how long receipts are kept unless Config.Window says otherwise.
+const DefaultWindow = 14 * 24 * time.Hour
 
-//go:embed postgresql sqlite
-var files embed.FS
-
-// Config says where an Inbox keeps its receipts. Dialect must be set.
+// Config says where an Inbox keeps its receipts. Dialect and Consumer must be set; every other zero value means the default
+// that its comment gives.
 type Config struct {
 	Dialect postrider.Dialect
 
 	// Table is the table of receipts, with or without its schema; default DefaultTable. It must be in the database
-	// of the consumer's own data. It is quoted in statements, so upper and lower case count.
+	// of the consumer's own data. It is quoted in statements, so upper and lower case count. See NewTables for the tables
+	// beside it.
 	Table string
+
+	// Consumer says who applies: consumers with different names apply the same message each. It must be valid UTF-8
+	// without control characters, of 1 to postrider.MaxField bytes.
+	Consumer string
+
+	// DedupKey returns what a message has in common with its duplicates; default Message.EventID. A business identity
+	// (see BusinessKey) keeps two events that ask for the same from being applied both. It must give the same result whenever
+	// it is called for a message, and looks at nothing but the message. An error of it is ClassMalformed unless it has a
+	// class.
+	DedupKey func(Message) (string, error)
+
+	// Window is how long receipts are kept at least; default DefaultWindow, not less than a second. A message that is
+	// delivered again after that is applied again, so it must be longer than the broker keeps messages, and than the age at which
+	// anybody redrives them.
+	Window time.Duration
 }
 
-// Inbox keeps the receipts of any number of consumers in one table. It holds no connection and starts no goroutine,
-// needs no closing, and is safe for concurrent use.
+// Inbox applies the messages of one consumer. It holds no connection and starts no goroutine, needs no closing, and is safe
+// for concurrent use.
 type Inbox struct {
-	table                       string // quoted
-	init, receive, findReceipts string // statements
+	*Tables
+	consumer     string
+	dedupKey     func(Message) (string, error)
+	window       time.Duration
+	receive, met string // statements
 }
 
 // New returns the Inbox that cfg describes, or an error with every mistake in cfg. It does not talk to a database.
 func New(cfg Config) (*Inbox, error) {
-	if cfg.Table == "" {
-		cfg.Table = DefaultTable
-	}
 	var mistakes []error
-	if cfg.Dialect != postrider.PostgreSQL && cfg.Dialect != postrider.SQLite {
-		mistakes = append(mistakes, fmt.Errorf("Dialect is %q: it must be %q or %q", cfg.Dialect, postrider.PostgreSQL, postrider.SQLite))
-	}
-	table, err := ident.QuoteTable(cfg.Table, `"`)
+	tables, err := NewTables(cfg.Dialect, cfg.Table)
 	if err != nil {
-		mistakes = append(mistakes, fmt.Errorf("Table %w", err))
+		mistakes = append(mistakes, err)
+	}
+	if problem := problemOf(cfg.Consumer); problem != "" {
+		mistakes = append(mistakes, fmt.Errorf("Consumer %s: it names who applies, such as billing", problem))
+	}
+	if cfg.Window == 0 {
+		cfg.Window = DefaultWindow
+	}
+	if cfg.Window < time.Second {
+		mistakes = append(mistakes, fmt.Errorf("Window is %v: it must be a second or more", cfg.Window))
 	}
 	if len(mistakes) > 0 {
 		return nil, fmt.Errorf("inbox configuration: %w", errors.Join(mistakes...))
 	}
-	return &Inbox{
-		table:        table,
-		init:         statement(cfg.Dialect, "init", table),
-		receive:      statement(cfg.Dialect, "receive", table),
-		findReceipts: statement(cfg.Dialect, "receipts", table),
-	}, nil
-}
-
-func statement(dialect postrider.Dialect, name, table string) string {
-	text, err := files.ReadFile(string(dialect) + "/" + name + ".sql")
-	if err != nil {
-		panic(err) // each dialect has each statement
+	in := &Inbox{Tables: tables, consumer: cfg.Consumer, dedupKey: cfg.DedupKey, window: cfg.Window, receive: tables.statement("receive")}
+	if tables.traits.counts {
+		in.met = tables.statement("met")
 	}
-	return strings.ReplaceAll(string(text), "{receipts}", table)
+	return in, nil
 }
 
-// Init creates the table of receipts unless it exists. It may be called by several processes at the same time.
-func (in *Inbox) Init(ctx context.Context, db *sql.DB) error {
-	if _, err := db.ExecContext(ctx, in.init); err != nil {
-		return fmt.Errorf("create table %s: %w", in.table, err)
-	}
-	return nil
-}
+// Consumer returns the name of the consumer.
+func (in *Inbox) Consumer() string { return in.consumer }
 
-// Result tells what became of a message.
-type Result string
+// Window returns how long receipts are kept.
+func (in *Inbox) Window() time.Duration { return in.window }
 
-// The results. Both are successes.
-const (
-	Applied   Result = "applied"   // the effect ran
-	Duplicate Result = "duplicate" // the receipt existed; nothing was done
-)
-
-// Apply runs effect within tx, the caller's transaction, unless the receipt for key exists. It blocks while another
-// transaction applies the same key. effect is to work within tx.
+// Apply runs effect within tx, the caller's transaction, unless the receipt for m exists. It blocks while another
+// transaction applies the same. effect is to work within tx. tx must be able to query: *sql.Tx is, and so is each of those
+// that postrider.Tx names.
 //
-// It returns a *postrider.TxError when tx is no transaction, a *KeyError when key is not fit for a receipt, and the
-// error of effect, wrapped. After any error roll tx back: a commit could keep the receipt without the effect.
-func (in *Inbox) Apply(ctx context.Context, tx postrider.Tx, key Key, effect func(ctx context.Context) error) (Result, error) {
-	direct, problem := sqltx.Usable(tx)
-	if problem != "" {
-		return "", fmt.Errorf("apply %s: %w", key, &postrider.TxError{Type: fmt.Sprintf("%T", tx), Problem: problem})
-	}
-	if err := key.check(); err != nil {
-		return "", err
-	}
-	isNew, err := in.writeReceipt(ctx, direct.(postrider.Tx), key)
+// It returns a *postrider.TxError when tx is no transaction, a *KeyError when m has no key that is fit for a receipt, an
+// error of ClassUnavailable when the receipt cannot be written, and the error of effect, wrapped. It is the Result's Err as
+// well. After any error roll tx back: a commit could keep the receipt without the effect. With isolation levels above READ
+// COMMITTED the database may refuse to let two apply the same at once; begin again then, as Process does.
+func (in *Inbox) Apply(ctx context.Context, tx postrider.Tx, m Message, effect func(ctx context.Context) error) (Result, error) {
+	result, err := in.apply(ctx, tx, m, effect)
 	if err != nil {
-		return "", fmt.Errorf("apply %s: write the receipt to %s: %w", key, in.table, err)
-	}
-	if !isNew {
-		return Duplicate, nil
-	}
-	if err := effect(ctx); err != nil {
-		return "", fmt.Errorf("apply %s: %w", key, err)
-	}
-	return Applied, nil
-}
-
-func (in *Inbox) writeReceipt(ctx context.Context, tx postrider.Tx, key Key) (isNew bool, err error) {
-	inserted, err := tx.ExecContext(ctx, in.receive, key.Consumer, key.DedupKey)
-	if err != nil {
-		return false, err
-	}
-	n, err := inserted.RowsAffected()
-	return n == 1, err
-}
-
-// Process runs effect in a transaction of its own, as Apply does, and commits it. When it returns an error nothing
-// was applied, with one exception: after a failed commit the outcome is unknown. In either case the message is to be
-// processed again, and the receipt tells what happened. When effect panics the transaction is rolled back.
-func (in *Inbox) Process(ctx context.Context, db *sql.DB, key Key, effect func(ctx context.Context, tx *sql.Tx) error) (Result, error) {
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return "", fmt.Errorf("apply %s: %w", key, err)
-	}
-	defer tx.Rollback() // after Commit it does nothing
-
-	result, err := in.Apply(ctx, tx, key, func(ctx context.Context) error { return effect(ctx, tx) })
-	if err != nil {
-		return "", err
-	}
-	if err := tx.Commit(); err != nil {
-		return "", fmt.Errorf("apply %s: commit: %w", key, err)
+		return failed(m, err)
 	}
 	return result, nil
 }
 
-// Receipt says that a consumer has applied a message.
-type Receipt struct {
-	Consumer string    `json:"consumer"`
-	At       time.Time `json:"at"` // by the database's clock, in UTC
+func (in *Inbox) apply(ctx context.Context, tx postrider.Tx, m Message, effect func(ctx context.Context) error) (Result, error) {
+	usable, err := usable(tx)
+	if err != nil {
+		return Result{}, err
+	}
+	e, err := in.entryOf(m)
+	if err != nil {
+		return Result{}, err
+	}
+	met, err := in.writeReceipts(ctx, usable, []*entry{e})
+	if err != nil {
+		return Result{}, err
+	}
+	if len(met) > 0 {
+		return Result{Outcome: Duplicate, Receipt: met[e.DedupKey]}, nil
+	}
+	if err := effect(ctx); err != nil {
+		return Result{}, err
+	}
+	return Result{Outcome: Applied, Receipt: in.written(e)}, nil
 }
 
-// Receipts lists who has applied the message with the given dedup key, which is the event id for what Postrider
-// published, earliest first.
-func (in *Inbox) Receipts(ctx context.Context, db *sql.DB, dedupKey string) ([]Receipt, error) {
-	receipts, err := readReceipts(db.QueryContext(ctx, in.findReceipts, dedupKey))
-	if err != nil {
-		return nil, fmt.Errorf("read receipts from %s: %w", in.table, err)
-	}
-	return receipts, nil
-}
-
-func readReceipts(rows *sql.Rows, err error) ([]Receipt, error) {
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var receipts []Receipt
-	for rows.Next() {
-		var r Receipt
-		var at string
-		if err := rows.Scan(&r.Consumer, &at); err != nil {
-			return nil, err
-		}
-		if r.At, err = time.Parse(time.DateTime, at); err != nil {
-			return nil, err
-		}
-		receipts = append(receipts, r)
-	}
-	return receipts, rows.Err()
+// failed is the result of a message with an error, twice.
+func failed(m Message, err error) (Result, error) {
+	err = fmt.Errorf("apply %s: %w", m, err)
+	return Result{Err: err}, err
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/postrider/postrider/inbox"
 )
 
-func newInbox(t *testing.T) *inbox.Inbox {
+func newInbox(t *testing.T, dedupKey func(inbox.Message) (string, error)) *inbox.Inbox {
 	t.Helper()
-	in, err := inbox.New(inbox.Config{Dialect: postrider.SQLite})
+	in, err := inbox.New(inbox.Config{Dialect: postrider.SQLite, Consumer: "c", DedupKey: dedupKey})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,36 +29,66 @@ func (tx noTx) ExecContext(_ context.Context, query string, _ ...any) (sql.Resul
 	return driver.RowsAffected(1), nil
 }
 
+func (tx noTx) QueryStrings(_ context.Context, query string, _ ...any) ([]string, error) {
+	tx.t.Errorf("executed %s", query)
+	return nil, nil
+}
+
+func message(id string) inbox.Message {
+	return inbox.Message{Coordinates: "kafka:orders/0@7", Headers: []inbox.Header{{Name: "X-Event-Id", Value: id}}}
+}
+
 func TestNewReportsEveryMistake(t *testing.T) {
-	_, err := inbox.New(inbox.Config{Dialect: "oracle", Table: "a.b.c"})
-	if err == nil || !strings.Contains(err.Error(), `Dialect is "oracle"`) || !strings.Contains(err.Error(), `"a.b.c"`) {
-		t.Errorf("error %v", err)
+	_, err := inbox.New(inbox.Config{Dialect: postrider.MySQL, Table: "a.b.c", Window: -1})
+	if err == nil {
+		t.Fatal("no error")
 	}
-	if _, err := inbox.New(inbox.Config{}); err == nil {
-		t.Error("no error without a dialect")
+	for _, part := range []string{`"a.b.c"`, "Consumer is empty", "Window is -1ns"} {
+		if !strings.Contains(err.Error(), part) {
+			t.Errorf("error %v says nothing of %s", err, part)
+		}
+	}
+	if _, err := inbox.New(inbox.Config{Dialect: "oracle", Consumer: "c"}); err == nil || !strings.Contains(err.Error(), `Dialect is "oracle"`) {
+		t.Errorf("error %v", err)
 	}
 }
 
+// onlyExec is a transaction that could not tell what it has met.
+type onlyExec struct{ postrider.Tx }
+
 func TestApplyRefusesWhatIsNoTransaction(t *testing.T) {
-	for _, tx := range []postrider.Tx{nil, (*sql.Tx)(nil), new(sql.DB)} {
-		_, err := newInbox(t).Apply(t.Context(), tx, inbox.Key{Consumer: "c", DedupKey: "k"}, mustNotRun(t))
+	for _, tx := range []postrider.Tx{nil, (*sql.Tx)(nil), new(sql.DB), onlyExec{}} {
+		result, err := newInbox(t, nil).Apply(t.Context(), tx, message("m"), mustNotRun(t))
 		var refused *postrider.TxError
-		if !errors.As(err, &refused) {
-			t.Errorf("%T: error %v, want a TxError", tx, err)
+		if !errors.As(err, &refused) || result.Err != err {
+			t.Errorf("%T: error %v and %v, want a TxError", tx, err, result.Err)
 		}
 	}
 }
 
-func TestApplyRefusesKeysThatIdentifyNothing(t *testing.T) {
-	long := strings.Repeat("x", postrider.MaxField+1)
-	for _, key := range []inbox.Key{
-		{}, {Consumer: "c"}, {DedupKey: "k"}, {Consumer: "c", DedupKey: long}, {Consumer: long, DedupKey: "k"},
-		{Consumer: "c", DedupKey: "a\x00"}, {Consumer: "c", DedupKey: "\xff"},
+func TestMessagesWithoutAKeyAreMalformed(t *testing.T) {
+	noID := message("")
+	noID.Headers = nil
+	for name, m := range map[string]inbox.Message{
+		"none": noID, "empty": message(""), "long": message(strings.Repeat("x", postrider.MaxField+1)),
+		"control": message("a\x00"), "not UTF-8": message("\xff"),
 	} {
-		_, err := newInbox(t).Apply(t.Context(), noTx{t}, key, mustNotRun(t))
+		_, err := newInbox(t, nil).Apply(t.Context(), noTx{t}, m, mustNotRun(t))
 		var refused *inbox.KeyError
-		if !errors.As(err, &refused) || refused.Key != key {
-			t.Errorf("%s: error %v, want a KeyError", key, err)
+		if !errors.As(err, &refused) || inbox.ClassOf(err) != inbox.ClassMalformed {
+			t.Errorf("%s: error %v, want a KeyError", name, err)
+		}
+	}
+}
+
+func TestErrorOfADedupKeyKeepsItsClass(t *testing.T) {
+	failed := errors.New("no user")
+	for want, err := range map[inbox.Class]error{
+		inbox.ClassMalformed: failed, inbox.ClassPermanent: inbox.Permanent(failed), inbox.ClassUnavailable: inbox.Unavailable(failed),
+	} {
+		_, got := newInbox(t, func(inbox.Message) (string, error) { return "", err }).Apply(t.Context(), noTx{t}, message("m"), mustNotRun(t))
+		if inbox.ClassOf(got) != want || !errors.Is(got, failed) {
+			t.Errorf("error %v of class %s, want %s", got, inbox.ClassOf(got), want)
 		}
 	}
 }
@@ -67,5 +97,24 @@ func mustNotRun(t *testing.T) func(context.Context) error {
 	return func(context.Context) error {
 		t.Error("the effect ran")
 		return nil
+	}
+}
+
+func TestBusinessKeysOfDifferentPartsDiffer(t *testing.T) {
+	keys := make(map[string][]string)
+	for _, parts := range [][]string{{"a", "b"}, {"a/b"}, {"a%2Fb"}, {"a", "b/"}, {"a/", "b"}, {"a%", "2Fb"}, {"a"}} {
+		key, err := inbox.BusinessKey(parts...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if other, found := keys[key]; found {
+			t.Errorf("%q and %q make the same key %s", parts, other, key)
+		}
+		keys[key] = parts
+	}
+	for _, parts := range [][]string{{}, {"quest", ""}} {
+		if key, err := inbox.BusinessKey(parts...); err == nil {
+			t.Errorf("%q make the key %q, want an error", parts, key)
+		}
 	}
 }

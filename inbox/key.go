@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"unicode"
@@ -9,31 +10,16 @@ import (
 	"github.com/postrider/postrider"
 )
 
-// Key identifies a receipt. Both parts are compared byte for byte, and must be valid UTF-8 without control
-// characters, 1 to postrider.MaxField bytes long.
-type Key struct {
-	Consumer string // who applies: consumers with different names apply the same message each
-	DedupKey string // what the message has in common with its duplicates, such as the event id
-}
-
-// String names the key for logs and errors.
-func (k Key) String() string { return fmt.Sprintf("%.80q for consumer %.80q", k.DedupKey, k.Consumer) }
-
-// KeyError says that no receipt can have the given key. The same message will fail again.
+// KeyError says that a message has no key that a receipt can have: it carries none, or one that is longer than
+// postrider.MaxField bytes, is not valid UTF-8, or has control characters. Its class is ClassMalformed.
 type KeyError struct {
-	Key     Key
-	Problem string
+	Consumer string
+	DedupKey string // empty where the message carries none
+	Problem  string
 }
 
-func (e *KeyError) Error() string { return fmt.Sprintf("receipt %s: %s", e.Key, e.Problem) }
-
-func (k Key) check() error {
-	for _, part := range []struct{ name, value string }{{"the consumer", k.Consumer}, {"the dedup key", k.DedupKey}} {
-		if problem := problemOf(part.value); problem != "" {
-			return &KeyError{Key: k, Problem: part.name + " " + problem}
-		}
-	}
-	return nil
+func (e *KeyError) Error() string {
+	return fmt.Sprintf("receipt %.80q for consumer %.80q: %s", e.DedupKey, e.Consumer, e.Problem)
 }
 
 func problemOf(value string) string {
@@ -49,4 +35,21 @@ func problemOf(value string) string {
 	default:
 		return ""
 	}
+}
+
+// BusinessKey makes a dedup key out of what identifies the thing that is asked for, such as a kind, a user and an object:
+// BusinessKey("reward", userID, questID). Different parts never make the same key: they are joined by slashes, and a slash
+// within a part is written as %2F. An empty part is an error, for it is mostly a field that the message lacks.
+func BusinessKey(parts ...string) (string, error) {
+	escaped := make([]string, len(parts))
+	for i, part := range parts {
+		if part == "" {
+			return "", fmt.Errorf("part %d of the business key is empty", i+1)
+		}
+		escaped[i] = strings.NewReplacer("%", "%25", "/", "%2F").Replace(part)
+	}
+	if len(parts) == 0 {
+		return "", errors.New("the business key has no parts")
+	}
+	return strings.Join(escaped, "/"), nil
 }
