@@ -63,7 +63,7 @@ func (in *Inbox) writeReceipts(ctx context.Context, tx transaction, entries []*e
 	slices.SortFunc(entries, func(a, b *entry) int { return cmp.Compare(a.DedupKey, b.DedupKey) })
 	found, err := in.receiveAll(ctx, tx, entries)
 	if err != nil {
-		return nil, &databaseError{"write the receipt to " + in.name, err}
+		return nil, &databaseError{in.fail("write the receipt to", err)}
 	}
 	sent := make(map[string]int64, len(entries))
 	for _, e := range entries {

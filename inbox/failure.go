@@ -16,12 +16,9 @@ import (
 )
 
 // databaseError is an error of the database, and not of an effect.
-type databaseError struct {
-	op  string
-	err error
-}
+type databaseError struct{ err error }
 
-func (e *databaseError) Error() string { return e.op + ": " + e.err.Error() }
+func (e *databaseError) Error() string { return e.err.Error() }
 func (e *databaseError) Unwrap() error { return e.err }
 
 // classified gives an error of the database its class: unavailable, unless the database has refused what the message, or its
@@ -77,6 +74,18 @@ func isBroken(err error) bool {
 		errors.Is(err, net.ErrClosed) || errors.As(err, &network) ||
 		strings.HasPrefix(sqlState(err), "08") || strings.HasPrefix(sqlState(err), "57P") ||
 		strings.Contains(err.Error(), "invalid connection") || strings.Contains(err.Error(), "conn closed")
+}
+
+// missesTable reports whether there is no such table.
+func missesTable(err error) bool {
+	return sqlState(err) == "42P01" || mysqlCode(err) == 1146 || strings.Contains(err.Error(), "no such table")
+}
+
+// missesColumn reports whether a table has no such column.
+func missesColumn(err error) bool {
+	text := err.Error()
+	return sqlState(err) == "42703" || mysqlCode(err) == 1054 ||
+		strings.Contains(text, "no such column") || strings.Contains(text, "has no column")
 }
 
 // sqlState is the SQLSTATE of an error of PostgreSQL, or empty.

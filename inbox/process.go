@@ -69,7 +69,7 @@ func ProcessIn[T any](ctx context.Context, in *Inbox, begin Begin[T], m Message,
 func transact[T any](ctx context.Context, begin Begin[T], f func(Transaction[T]) error) error {
 	tx, err := begin(ctx)
 	if err != nil {
-		return &databaseError{"begin a transaction", err}
+		return &databaseError{fmt.Errorf("begin a transaction: %w", err)}
 	}
 	ended := false
 	defer func() {
@@ -84,7 +84,7 @@ func transact[T any](ctx context.Context, begin Begin[T], f func(Transaction[T])
 	}
 	if err := tx.Commit(ctx); err != nil {
 		tx.Rollback(context.WithoutCancel(ctx)) // where the commit was not even sent
-		return &databaseError{"commit", err}
+		return &databaseError{fmt.Errorf("commit: %w", err)}
 	}
 	return nil
 }
@@ -95,7 +95,7 @@ func connectionLost(err, rollback error) error {
 	if rollback == nil || errors.Is(rollback, sql.ErrTxDone) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return nil
 	}
-	return &databaseError{"roll back", rollback}
+	return &databaseError{fmt.Errorf("roll back: %w", rollback)}
 }
 
 // protected is effect, with a panic turned into an error: in a batch it must not keep the other messages from their end.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"embed"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -159,7 +160,7 @@ func (t *Tables) Receipts(ctx context.Context, db *sql.DB, eventID string) ([]Re
 	}
 	receipts, err := t.readReceipts(ctx, queryOf(db), t.statement("find"), args...)
 	if err != nil {
-		return nil, fmt.Errorf("read receipts from %s: %w", t.name, err)
+		return nil, t.fail("read receipts from", err)
 	}
 	return receipts, nil
 }
@@ -176,4 +177,18 @@ func (t *Tables) readReceipts(ctx context.Context, query queryFunc, statement st
 		}
 	}
 	return receipts, nil
+}
+
+// ErrNoTables says that the tables of the inbox do not exist.
+var ErrNoTables = errors.New("the tables of the inbox do not exist: Init creates them")
+
+// fail describes an error of the database.
+func (t *Tables) fail(what string, err error) error {
+	switch {
+	case missesTable(err):
+		err = fmt.Errorf("%w (%w)", ErrNoTables, err)
+	case missesColumn(err):
+		err = fmt.Errorf("the table is of an older version: Init adds what it lacks (%w)", err)
+	}
+	return fmt.Errorf("%s %s: %w", what, t.name, err)
 }

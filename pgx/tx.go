@@ -1,6 +1,8 @@
 // Package postriderpgx lets transactions of pgx carry events and receipts:
 //
 //	added, err := outbox.Add(ctx, postriderpgx.Tx(tx), events...)
+//	result, err := in.Apply(ctx, postriderpgx.Tx(tx), message, effect)
+//	result, err := postriderpgx.Process(ctx, in, pool, message, effect)
 //
 // What package postrider promises holds here as well. Only a transaction can be given: pools and connections of pgx
 // do not implement pgx.Tx. Adding takes one round trip for any number of events up to some 16 MiB, and one more where

@@ -15,7 +15,6 @@ import (
 	"github.com/jackc/pgx/v5/stdlib"
 
 	"github.com/postrider/postrider"
-	"github.com/postrider/postrider/inbox"
 	postriderpgx "github.com/postrider/postrider/pgx"
 	"github.com/postrider/postrider/sqlstore"
 )
@@ -283,35 +282,4 @@ func count(t *testing.T, db interface {
 		t.Fatal(err)
 	}
 	return n
-}
-
-func TestReceiptAndEffectInATransactionOfPgx(t *testing.T) {
-	pool := outboxPool(t, sqlstore.PayloadJSON, nil)
-	in, err := inbox.New(inbox.Config{Dialect: postrider.PostgreSQL})
-	if err != nil {
-		t.Fatal(err)
-	}
-	db := stdlib.OpenDBFromPool(pool)
-	defer db.Close()
-	if err := in.Init(t.Context(), db); err != nil {
-		t.Fatal(err)
-	}
-	for _, want := range []inbox.Result{inbox.Applied, inbox.Duplicate} {
-		err := pgx.BeginFunc(t.Context(), pool, func(tx pgx.Tx) error {
-			got, err := in.Apply(t.Context(), postriderpgx.Tx(tx), inbox.Key{Consumer: "c", DedupKey: "m"}, func(ctx context.Context) error {
-				_, err := newOutbox(t, postrider.Config{}).Add(ctx, postriderpgx.Tx(tx), event("effect"))
-				return err
-			})
-			if got != want {
-				t.Errorf("%q, want %q", got, want)
-			}
-			return err
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-	if n := count(t, pool); n != 1 {
-		t.Errorf("%d effects, want 1", n)
-	}
 }

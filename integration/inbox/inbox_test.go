@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -19,20 +20,34 @@ import (
 	"github.com/postrider/postrider/integration/internal/testdb"
 )
 
-// initInbox makes the table of receipts and one that effects write to.
-func initInbox(t *testing.T, db testdb.Database) *inbox.Inbox {
+// initInbox makes the tables of an inbox, for a consumer named billing unless cfg names one, and one that effects write to.
+func initInbox(t *testing.T, db testdb.Database, cfg inbox.Config) *inbox.Inbox {
 	t.Helper()
-	in, err := inbox.New(inbox.Config{Dialect: db.Dialect})
-	if err != nil {
-		t.Fatal(err)
-	}
+	in := newInbox(t, db, cfg)
 	if err := in.Init(t.Context(), db.DB); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := db.ExecContext(t.Context(), `CREATE TABLE effects (what text)`); err != nil {
+	if _, err := db.ExecContext(t.Context(), `CREATE TABLE IF NOT EXISTS effects (what varchar(255))`); err != nil {
 		t.Fatal(err)
 	}
 	return in
+}
+
+func newInbox(t *testing.T, db testdb.Database, cfg inbox.Config) *inbox.Inbox {
+	t.Helper()
+	cfg.Dialect = db.Dialect
+	if cfg.Consumer == "" {
+		cfg.Consumer = "billing"
+	}
+	in, err := inbox.New(cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return in
+}
+
+func message(id string) inbox.Message {
+	return inbox.Message{Coordinates: "test:" + id, Headers: []inbox.Header{{Name: "X-Event-Id", Value: id}}}
 }
 
 // write is an effect that writes what once for every time that it runs.
@@ -52,35 +67,91 @@ func effects(t *testing.T, db testdb.Database, what string) (n int) {
 	return n
 }
 
-func consumers(t *testing.T, db testdb.Database, in *inbox.Inbox, dedupKey string) []string {
+func receipts(t *testing.T, db testdb.Database, in *inbox.Inbox, eventID string) []inbox.Receipt {
 	t.Helper()
-	receipts, err := in.Receipts(t.Context(), db.DB, dedupKey)
+	found, err := in.Receipts(t.Context(), db.DB, eventID)
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := []string{}
-	for _, r := range receipts {
-		names = append(names, r.Consumer)
-	}
-	return names
+	return found
 }
 
-func process(t *testing.T, db testdb.Database, in *inbox.Inbox, key inbox.Key, want inbox.Result) {
+// process applies a message, whose effect is its id.
+func process(t *testing.T, db testdb.Database, in *inbox.Inbox, id string, want inbox.Outcome) inbox.Result {
 	t.Helper()
-	if got, err := in.Process(t.Context(), db.DB, key, write(key.DedupKey)); got != want || err != nil {
-		t.Errorf("%s: %q, %v; want %q", key, got, err, want)
+	got, err := in.Process(t.Context(), db.DB, message(id), write(id))
+	if got.Outcome != want || err != nil || got.Err != nil {
+		t.Errorf("%s for %s: %q, %v; want %q", id, in.Consumer(), got.Outcome, err, want)
 	}
+	return got
 }
 
 func TestEffectIsAppliedOncePerConsumer(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		in := initInbox(t, db)
-		process(t, db, in, inbox.Key{Consumer: "billing", DedupKey: "m"}, inbox.Applied)
-		process(t, db, in, inbox.Key{Consumer: "billing", DedupKey: "m"}, inbox.Duplicate)
-		process(t, db, in, inbox.Key{Consumer: "shipping", DedupKey: "m"}, inbox.Applied)
-		process(t, db, in, inbox.Key{Consumer: "billing", DedupKey: "M"}, inbox.Applied)
-		if n := effects(t, db, "m"); n != 2 {
-			t.Errorf("%d effects of m, want one for each consumer", n)
+	testdb.All(t, func(t *testing.T, db testdb.Database) {
+		billing := initInbox(t, db, inbox.Config{})
+		shipping := newInbox(t, db, inbox.Config{Consumer: "shipping"})
+		process(t, db, billing, "m", inbox.Applied)
+		process(t, db, billing, "m", inbox.Duplicate)
+		process(t, db, shipping, "m", inbox.Applied)
+		process(t, db, billing, "M", inbox.Applied)
+		process(t, db, billing, "m ", inbox.Applied)
+		for what, want := range map[string]int{"m": 2, "M": 1, "m ": 1} {
+			query := fmt.Sprintf(`SELECT count(*) FROM inbox_receipts WHERE dedup_key = '%s'`, what)
+			var n int
+			if err := db.QueryRowContext(t.Context(), query).Scan(&n); err != nil || n != want {
+				t.Errorf("%d receipts of %q (%v), want one for each consumer, %d", n, what, err, want)
+			}
+		}
+	})
+}
+
+func TestDuplicateTellsAndCountsInTheReceiptThatItMet(t *testing.T) {
+	testdb.All(t, func(t *testing.T, db testdb.Database) {
+		in := initInbox(t, db, inbox.Config{})
+		before := time.Now().Add(-time.Minute) // this machine runs the database as well
+		applied := process(t, db, in, "m", inbox.Applied).Receipt
+		if want := (inbox.Receipt{Consumer: "billing", DedupKey: "m", EventID: "m", Source: "test:m"}); applied != want {
+			t.Errorf("wrote %+v, want %+v", applied, want)
+		}
+		for n := int64(1); n <= 3; n++ {
+			met := process(t, db, in, "m", inbox.Duplicate).Receipt
+			found := receipts(t, db, in, "m")
+			if len(found) != 1 || !reflect.DeepEqual(met, found[0]) {
+				t.Errorf("met %+v, found %+v", met, found)
+			}
+			if met.Duplicates != n || met.Source != "test:m" || met.EventID != "m" {
+				t.Errorf("met %+v, want %d duplicates", met, n)
+			}
+			for _, at := range []*time.Time{&met.At, met.LastDuplicateAt} {
+				if at == nil || at.Before(before) || at.After(time.Now().Add(time.Minute)) || at.Location() != time.UTC {
+					t.Errorf("met %+v: %v is not now", met, at)
+				}
+			}
+		}
+	})
+}
+
+func TestBusinessIdentityIsAppliedOnceAndFoundByEventID(t *testing.T) {
+	testdb.All(t, func(t *testing.T, db testdb.Database) {
+		in := initInbox(t, db, inbox.Config{DedupKey: func(m inbox.Message) (string, error) { return inbox.BusinessKey("reward", string(m.Payload)) }})
+		first, second := message("event-1"), message("event-2")
+		first.Payload, second.Payload = []byte("Ключ/1"), []byte("Ключ/1")
+		for i, m := range []inbox.Message{first, second} {
+			result, err := in.Process(t.Context(), db.DB, m, write("reward"))
+			if want := []inbox.Outcome{inbox.Applied, inbox.Duplicate}[i]; result.Outcome != want || err != nil {
+				t.Errorf("%+v, %v, want %q", result, err, want)
+			}
+			if r := result.Receipt; r.DedupKey != "reward/Ключ%2F1" || r.EventID != "event-1" {
+				t.Errorf("receipt %+v, want that of the first event", r)
+			}
+		}
+		if n := effects(t, db, "reward"); n != 1 {
+			t.Errorf("%d effects, want 1", n)
+		}
+		for id, want := range map[string]int{"event-1": 1, "reward/Ключ%2F1": 1, "event-2": 0} {
+			if found := receipts(t, db, in, id); len(found) != want {
+				t.Errorf("found %+v by %s, want %d", found, id, want)
+			}
 		}
 	})
 }
@@ -97,31 +168,30 @@ func TestEffectAndReceiptAreBothThereOrNeither(t *testing.T) {
 		"rollback": func(_ context.CancelFunc, tx *sql.Tx) error { return tx.Rollback() },
 	} {
 		t.Run(name, func(t *testing.T) {
-			testdb.Each(t, func(t *testing.T, db testdb.Database) {
-				in := initInbox(t, db)
-				key := inbox.Key{Consumer: "billing", DedupKey: "m"}
+			testdb.All(t, func(t *testing.T, db testdb.Database) {
+				in := initInbox(t, db, inbox.Config{})
 				ctx, cancel := context.WithCancel(t.Context())
 				defer cancel()
 				result, err := recovering(func() (inbox.Result, error) {
-					return in.Process(ctx, db.DB, key, func(ctx context.Context, tx *sql.Tx) error {
+					return in.Process(ctx, db.DB, message("m"), func(ctx context.Context, tx *sql.Tx) error {
 						if err := write("m")(ctx, tx); err != nil {
 							t.Error(err)
 						}
 						return fail(cancel, tx)
 					})
 				})
-				if result != "" || err == nil {
-					t.Errorf("%q, %v; want an error", result, err)
+				if result.Outcome != "" || err == nil {
+					t.Errorf("%q, %v; want an error", result.Outcome, err)
 				}
-				if name == "error" && !errors.Is(err, failed) {
-					t.Errorf("error %v does not wrap the error of the effect", err)
+				if name == "error" && (!errors.Is(err, failed) || inbox.ClassOf(err) != inbox.ClassRetry) {
+					t.Errorf("error %v is not that of the effect", err)
 				}
-				if n, names := effects(t, db, "m"), consumers(t, db, in, "m"); n != 0 || len(names) != 0 {
-					t.Errorf("%d effects and receipts of %v, want none", n, names)
+				if n, found := effects(t, db, "m"), receipts(t, db, in, "m"); n != 0 || len(found) != 0 {
+					t.Errorf("%d effects and receipts %+v, want none", n, found)
 				}
-				process(t, db, in, key, inbox.Applied)
-				if n, names := effects(t, db, "m"), consumers(t, db, in, "m"); n != 1 || len(names) != 1 {
-					t.Errorf("%d effects and receipts of %v, want one each", n, names)
+				process(t, db, in, "m", inbox.Applied)
+				if n, found := effects(t, db, "m"), receipts(t, db, in, "m"); n != 1 || len(found) != 1 {
+					t.Errorf("%d effects and receipts %+v, want one each", n, found)
 				}
 			})
 		})
@@ -137,32 +207,75 @@ func recovering(process func() (inbox.Result, error)) (result inbox.Result, err 
 	return process()
 }
 
-// PostgreSQL answers the COMMIT of a transaction in which a statement failed with a rollback.
+// PostgreSQL answers the COMMIT of a transaction in which a statement failed with a rollback. It would do so for ever, so it
+// is an error of the message.
 func TestEffectThatHidesAFailedStatementIsNotApplied(t *testing.T) {
 	for _, driver := range []string{"pgx", "postgres"} {
 		t.Run(driver, func(t *testing.T) {
 			db := testdb.Postgres(t, driver)
-			in := initInbox(t, db)
-			result, err := in.Process(t.Context(), db.DB, inbox.Key{Consumer: "c", DedupKey: "m"}, func(ctx context.Context, tx *sql.Tx) error {
+			in := initInbox(t, db, inbox.Config{})
+			result, err := in.Process(t.Context(), db.DB, message("m"), func(ctx context.Context, tx *sql.Tx) error {
 				if _, err := tx.ExecContext(ctx, `INSERT INTO nowhere VALUES (1)`); err == nil {
 					t.Error("the statement did not fail")
 				}
 				return nil
 			})
-			if err == nil {
-				t.Errorf("result %q without an error", result)
+			if err == nil || inbox.ClassOf(err) != inbox.ClassRetry {
+				t.Errorf("result %+v, error %v of class %s", result, err, inbox.ClassOf(err))
 			}
-			if names := consumers(t, db, in, "m"); len(names) != 0 {
-				t.Errorf("receipts of %v, want none", names)
+			if found := receipts(t, db, in, "m"); len(found) != 0 {
+				t.Errorf("receipts %+v, want none", found)
 			}
 		})
 	}
 }
 
+// A constraint that waits for the commit is broken by what the effect wrote, however often it is tried.
+func TestConstraintThatFailsAtTheCommitIsTheMessages(t *testing.T) {
+	for _, driver := range []string{"pgx", "postgres"} {
+		t.Run(driver, func(t *testing.T) {
+			db := testdb.Postgres(t, driver)
+			in := initInbox(t, db, inbox.Config{})
+			if _, err := db.ExecContext(t.Context(), `CREATE TABLE once (what text UNIQUE DEFERRABLE INITIALLY DEFERRED)`); err != nil {
+				t.Fatal(err)
+			}
+			_, err := in.Process(t.Context(), db.DB, message("m"), func(ctx context.Context, tx *sql.Tx) error {
+				_, err := tx.ExecContext(ctx, `INSERT INTO once VALUES ('a'), ('a')`)
+				return err
+			})
+			if err == nil || inbox.ClassOf(err) != inbox.ClassRetry {
+				t.Errorf("error %v of class %s", err, inbox.ClassOf(err))
+			}
+		})
+	}
+}
+
+func TestErrorsOfTheDatabaseAreNotTheMessages(t *testing.T) {
+	testdb.All(t, func(t *testing.T, db testdb.Database) {
+		in := newInbox(t, db, inbox.Config{})
+		_, err := in.Process(t.Context(), db.DB, message("m"), write("m"))
+		if inbox.ClassOf(err) != inbox.ClassUnavailable || !errors.Is(err, inbox.ErrNoTables) {
+			t.Errorf("without tables: error %v of class %s", err, inbox.ClassOf(err))
+		}
+		closed, err := sql.Open(db.Driver, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := closed.Close(); err != nil {
+			t.Fatal(err)
+		}
+		for i, r := range in.ProcessBatch(t.Context(), closed, []inbox.Message{message("1"), message("2")}, writeEach) {
+			if inbox.ClassOf(r.Err) != inbox.ClassUnavailable {
+				t.Errorf("message %d: error %v of class %s", i, r.Err, inbox.ClassOf(r.Err))
+			}
+		}
+	})
+}
+
 func TestOfDeliveriesAtTheSameTimeOneIsApplied(t *testing.T) {
 	const deliveries, rounds = 20, 200
-	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		in := initInbox(t, db)
+	testdb.All(t, func(t *testing.T, db testdb.Database) {
+		in := initInbox(t, db, inbox.Config{})
 		connections := deliveries
 		if db.Dialect == postrider.SQLite {
 			connections = 4 // one can write at a time, and the others sleep longer and longer
@@ -170,31 +283,64 @@ func TestOfDeliveriesAtTheSameTimeOneIsApplied(t *testing.T) {
 		db.SetMaxOpenConns(connections)
 		db.SetMaxIdleConns(connections)
 		for round := range rounds {
-			key := inbox.Key{Consumer: "billing", DedupKey: fmt.Sprint("m", round)}
+			id := fmt.Sprint("m", round)
 			results := make([]inbox.Result, deliveries)
-			errs := make([]error, deliveries)
 			barrier := make(chan struct{})
 			var wg sync.WaitGroup
 			for i := range deliveries {
 				wg.Go(func() {
 					<-barrier
-					results[i], errs[i] = in.Process(t.Context(), db.DB, key, write(key.DedupKey))
+					results[i], _ = in.Process(t.Context(), db.DB, message(id), write(id))
 				})
 			}
 			close(barrier)
 			wg.Wait()
 
+			counts := map[inbox.Outcome]int{}
+			for _, result := range results {
+				if result.Err != nil {
+					t.Fatal(result.Err)
+				}
+				counts[result.Outcome]++
+			}
+			if want := map[inbox.Outcome]int{inbox.Applied: 1, inbox.Duplicate: deliveries - 1}; !reflect.DeepEqual(counts, want) {
+				t.Errorf("round %d: outcomes %v, want %v", round, counts, want)
+			}
+			if n := effects(t, db, id); n != 1 {
+				t.Errorf("round %d: %d effects, want 1", round, n)
+			}
+			if found := receipts(t, db, in, id); len(found) != 1 || found[0].Duplicates != deliveries-1 {
+				t.Errorf("round %d: receipts %+v, want one with %d duplicates", round, found, deliveries-1)
+			}
+		}
+	})
+}
+
+// The first of several deliveries rolls back, so that those that wait for it go on all at once.
+func TestOfDeliveriesThatWaitForOneThatFailsOneIsApplied(t *testing.T) {
+	const deliveries, rounds = 8, 20
+	testdb.All(t, func(t *testing.T, db testdb.Database) {
+		in := initInbox(t, db, inbox.Config{})
+		db.SetMaxOpenConns(4)
+		for round := range rounds {
+			id := fmt.Sprint("m", round)
+			tx := db.Begin(t)
+			if _, err := in.Apply(t.Context(), tx, message(id), func(ctx context.Context) error { return write(id)(ctx, tx) }); err != nil {
+				t.Fatal(err)
+			}
+			var wg sync.WaitGroup
+			errs := make([]error, deliveries)
+			for i := range deliveries {
+				wg.Go(func() { _, errs[i] = in.Process(t.Context(), db.DB, message(id), write(id)) })
+			}
+			if err := tx.Rollback(); err != nil {
+				t.Fatal(err)
+			}
+			wg.Wait()
 			if err := errors.Join(errs...); err != nil {
 				t.Fatal(err)
 			}
-			counts := map[inbox.Result]int{}
-			for _, result := range results {
-				counts[result]++
-			}
-			if want := map[inbox.Result]int{inbox.Applied: 1, inbox.Duplicate: deliveries - 1}; !reflect.DeepEqual(counts, want) {
-				t.Errorf("round %d: results %v, want %v", round, counts, want)
-			}
-			if n := effects(t, db, key.DedupKey); n != 1 {
+			if n := effects(t, db, id); n != 1 {
 				t.Errorf("round %d: %d effects, want 1", round, n)
 			}
 		}
@@ -204,28 +350,27 @@ func TestOfDeliveriesAtTheSameTimeOneIsApplied(t *testing.T) {
 func TestDeliveryWaitsForTheOneThatIsBeingApplied(t *testing.T) {
 	for name, first := range map[string]struct {
 		end  func(*sql.Tx) error
-		want inbox.Result
+		want inbox.Outcome
 	}{
 		"commit":   {(*sql.Tx).Commit, inbox.Duplicate},
 		"rollback": {(*sql.Tx).Rollback, inbox.Applied},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db := testdb.Postgres(t, "pgx")
-			in := initInbox(t, db)
-			key := inbox.Key{Consumer: "billing", DedupKey: "m"}
+			in := initInbox(t, db, inbox.Config{})
 			tx := db.Begin(t)
 			var backend int
 			if err := tx.QueryRowContext(t.Context(), `SELECT pg_backend_pid()`).Scan(&backend); err != nil {
 				t.Fatal(err)
 			}
-			if _, err := in.Apply(t.Context(), tx, key, func(ctx context.Context) error { return write("m")(ctx, tx) }); err != nil {
+			if _, err := in.Apply(t.Context(), tx, message("m"), func(ctx context.Context) error { return write("m")(ctx, tx) }); err != nil {
 				t.Fatal(err)
 			}
 
 			done := make(chan struct{})
 			go func() {
 				defer close(done)
-				process(t, db, in, key, first.want)
+				process(t, db, in, "m", first.want)
 			}()
 			for waiting := 0; waiting == 0; {
 				query := `SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))`
@@ -245,18 +390,18 @@ func TestDeliveryWaitsForTheOneThatIsBeingApplied(t *testing.T) {
 }
 
 func TestApplyInTheCallersTransaction(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		in := initInbox(t, db)
+	testdb.All(t, func(t *testing.T, db testdb.Database) {
+		in := initInbox(t, db, inbox.Config{})
 		for _, end := range []struct {
 			end  func(*sql.Tx) error
-			want inbox.Result
+			want inbox.Outcome
 		}{{(*sql.Tx).Rollback, inbox.Applied}, {(*sql.Tx).Commit, inbox.Applied}, {(*sql.Tx).Commit, inbox.Duplicate}} {
 			tx := db.Begin(t)
-			result, err := in.Apply(t.Context(), tx, inbox.Key{Consumer: "c", DedupKey: "m"}, func(ctx context.Context) error {
+			result, err := in.Apply(t.Context(), tx, message("m"), func(ctx context.Context) error {
 				return write("m")(ctx, tx)
 			})
-			if result != end.want || err != nil {
-				t.Errorf("%q, %v; want %q", result, err, end.want)
+			if result.Outcome != end.want || err != nil {
+				t.Errorf("%q, %v; want %q", result.Outcome, err, end.want)
 			}
 			if err := end.end(tx); err != nil {
 				t.Fatal(err)
@@ -270,58 +415,38 @@ func TestApplyInTheCallersTransaction(t *testing.T) {
 
 func TestApplyInATransactionOfBun(t *testing.T) {
 	db := testdb.Postgres(t, "pgx")
-	in := initInbox(t, db)
+	in := initInbox(t, db, inbox.Config{})
 	err := bun.NewDB(db.DB, pgdialect.New()).RunInTx(t.Context(), nil, func(ctx context.Context, tx bun.Tx) error {
-		_, err := in.Apply(ctx, tx, inbox.Key{Consumer: "c", DedupKey: "m"}, func(context.Context) error { return nil })
+		_, err := in.Apply(ctx, tx, message("m"), func(context.Context) error { return nil })
 		return err
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if names := consumers(t, db, in, "m"); len(names) != 1 {
-		t.Errorf("receipts of %v, want one", names)
+	if found := receipts(t, db, in, "m"); len(found) != 1 {
+		t.Errorf("receipts %+v, want one", found)
 	}
 }
 
-func TestReceiptsTellWhoAppliedAndWhen(t *testing.T) {
-	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		in := initInbox(t, db)
-		before := time.Now().Add(-time.Minute) // this machine runs the database as well
-		for _, consumer := range []string{"shipping", "billing"} {
-			process(t, db, in, inbox.Key{Consumer: consumer, DedupKey: "m"}, inbox.Applied)
-		}
-		process(t, db, in, inbox.Key{Consumer: "billing", DedupKey: "other"}, inbox.Applied)
-
-		receipts, err := in.Receipts(t.Context(), db.DB, "m")
-		if err != nil {
-			t.Fatal(err)
-		}
-		if len(receipts) != 2 {
-			t.Fatalf("receipts %v, want two", receipts)
-		}
-		for _, r := range receipts {
-			if r.At.Before(before) || r.At.After(time.Now().Add(time.Minute)) || r.At.Location() != time.UTC {
-				t.Errorf("%s applied at %v", r.Consumer, r.At)
-			}
-		}
-		if receipts[1].At.Before(receipts[0].At) {
-			t.Errorf("receipts %v are not in the order of their times", receipts)
-		}
-		if names := consumers(t, db, in, "unknown"); len(names) != 0 {
-			t.Errorf("receipts of %v for an unknown message", names)
+func TestReceiptsTellWhoApplied(t *testing.T) {
+	testdb.All(t, func(t *testing.T, db testdb.Database) {
+		shipping, billing := initInbox(t, db, inbox.Config{Consumer: "shipping"}), newInbox(t, db, inbox.Config{})
+		process(t, db, shipping, "m", inbox.Applied)
+		process(t, db, billing, "m", inbox.Applied)
+		process(t, db, billing, "other", inbox.Applied)
+		found := receipts(t, db, billing, "m")
+		if len(found) != 2 || found[0].Consumer == found[1].Consumer || found[1].At.Before(found[0].At) {
+			t.Errorf("receipts %+v, want those of shipping and billing, earliest first", found)
 		}
 	})
 }
 
 func TestInitMayRunAtTheSameTime(t *testing.T) {
 	const processes, rounds = 8, 20
-	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+	testdb.All(t, func(t *testing.T, db testdb.Database) {
 		db.SetMaxIdleConns(processes)
 		for round := range rounds {
-			in, err := inbox.New(inbox.Config{Dialect: db.Dialect, Table: fmt.Sprint("Receipts-", round)})
-			if err != nil {
-				t.Fatal(err)
-			}
+			in := newInbox(t, db, inbox.Config{Table: fmt.Sprint("Receipts-", round)})
 			barrier := make(chan struct{})
 			var wg sync.WaitGroup
 			for range processes {
@@ -338,13 +463,60 @@ func TestInitMayRunAtTheSameTime(t *testing.T) {
 	})
 }
 
-func TestInitKeepsReceipts(t *testing.T) {
+func TestInitKeepsReceiptsAndUpgradesTables(t *testing.T) {
 	testdb.Each(t, func(t *testing.T, db testdb.Database) {
-		in := initInbox(t, db)
-		process(t, db, in, inbox.Key{Consumer: "c", DedupKey: "m"}, inbox.Applied)
-		if err := in.Init(t.Context(), db.DB); err != nil {
-			t.Error(err)
+		kind := map[postrider.Dialect]string{
+			postrider.PostgreSQL: "timestamptz NOT NULL DEFAULT now()",
+			postrider.SQLite:     "text NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now'))",
+		}[db.Dialect]
+		for _, statement := range []string{
+			`CREATE TABLE inbox_receipts (consumer text NOT NULL, dedup_key text NOT NULL, applied_at ` + kind + `, PRIMARY KEY (dedup_key, consumer))`,
+			`INSERT INTO inbox_receipts (consumer, dedup_key) VALUES ('billing', 'old')`,
+		} {
+			if _, err := db.ExecContext(t.Context(), statement); err != nil {
+				t.Fatal(err)
+			}
 		}
-		process(t, db, in, inbox.Key{Consumer: "c", DedupKey: "m"}, inbox.Duplicate)
+		in := newInbox(t, db, inbox.Config{})
+		if _, err := in.Receipts(t.Context(), db.DB, "old"); err == nil || errors.Is(err, inbox.ErrNoTables) {
+			t.Errorf("before the upgrade: error %v, want that the table is old", err)
+		}
+		for range 2 {
+			initInbox(t, db, inbox.Config{})
+		}
+		met := process(t, db, in, "old", inbox.Duplicate).Receipt
+		if met.EventID != "old" || met.Source != "" || met.Duplicates != 1 {
+			t.Errorf("met %+v", met)
+		}
+		process(t, db, in, "new", inbox.Applied)
+	})
+}
+
+// Whoever applies in another language inserts two columns.
+func TestReceiptOfTwoColumnsIsOne(t *testing.T) {
+	testdb.All(t, func(t *testing.T, db testdb.Database) {
+		in := initInbox(t, db, inbox.Config{})
+		if _, err := db.ExecContext(t.Context(), `INSERT INTO inbox_receipts (consumer, dedup_key) VALUES ('billing', 'm')`); err != nil {
+			t.Fatal(err)
+		}
+		process(t, db, in, "m", inbox.Duplicate)
+	})
+}
+
+// InitSQL is for those who do not call Init.
+func TestInitSQLMakesTheTables(t *testing.T) {
+	testdb.All(t, func(t *testing.T, db testdb.Database) {
+		in := newInbox(t, db, inbox.Config{})
+		for statement := range strings.SplitSeq(in.InitSQL(), ";\n") {
+			if strings.TrimSpace(statement) == "" {
+				continue
+			}
+			if _, err := db.ExecContext(t.Context(), statement); err != nil {
+				t.Fatalf("%s: %v", statement, err)
+			}
+		}
+		initInbox(t, db, inbox.Config{})
+		process(t, db, in, "m", inbox.Applied)
+		process(t, db, in, "m", inbox.Duplicate)
 	})
 }

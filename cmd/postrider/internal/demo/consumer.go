@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"strconv"
 	"time"
 
 	natsgo "github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/postrider/postrider/inbox"
-	"github.com/postrider/postrider/relay"
 )
 
 const (
@@ -50,7 +50,7 @@ func (c *consumer) start(ctx context.Context, stream jetstream.Stream) (stop fun
 func (c *consumer) receive(m jetstream.Msg) {
 	ctx, cancel := context.WithTimeout(context.Background(), applyTimeout)
 	defer cancel()
-	if err := c.apply(ctx, m.Headers()); err != nil {
+	if err := c.apply(ctx, received(m)); err != nil {
 		c.log.Warn("an event was not applied and is delivered again", "error", errors.Join(err, m.NakWithDelay(redeliverAfter)))
 		return
 	}
@@ -59,15 +59,28 @@ func (c *consumer) receive(m jetstream.Msg) {
 	}
 }
 
-func (c *consumer) apply(ctx context.Context, headers natsgo.Header) error {
-	eventID := header(headers, relay.HeaderIdempotencyKey)
-	key := inbox.Key{Consumer: consumerName, DedupKey: eventID}
-	_, err := c.inbox.Process(ctx, c.db, key, func(ctx context.Context, tx *sql.Tx) error {
+func (c *consumer) apply(ctx context.Context, m inbox.Message) error {
+	_, err := c.inbox.Process(ctx, c.db, m, func(ctx context.Context, tx *sql.Tx) error {
 		_, err := tx.ExecContext(ctx, `INSERT INTO shipments (event_id, order_id, what) VALUES (?, ?, ?)`,
-			eventID, header(headers, relay.HeaderAggregateID), header(headers, relay.HeaderEventType))
+			m.EventID(), m.AggregateID(), m.EventType())
 		return err
 	})
 	return err
+}
+
+// received is a message of JetStream as the inbox reads it.
+func received(m jetstream.Msg) inbox.Message {
+	message := inbox.Message{Topic: m.Subject(), Coordinates: "nats:" + m.Subject(), Payload: m.Data()}
+	if place, err := m.Metadata(); err == nil { // there is none on what did not come from a stream
+		message.Offset = strconv.FormatUint(place.Sequence.Stream, 10)
+		message.Coordinates = "nats:" + place.Stream + "@" + message.Offset
+	}
+	for name, values := range m.Headers() {
+		for _, value := range values {
+			message.Headers = append(message.Headers, inbox.Header{Name: name, Value: value})
+		}
+	}
+	return message
 }
 
 // header returns a header as it was sent: NATS keeps the case of names.

@@ -121,7 +121,7 @@ func (s *stage) createTables(ctx context.Context) (err error) {
 	if err := s.outbox.Init(ctx); err != nil {
 		return err
 	}
-	if s.inbox, err = inbox.New(inbox.Config{Dialect: s.outbox.Dialect()}); err != nil {
+	if s.inbox, err = inbox.New(inbox.Config{Dialect: s.outbox.Dialect(), Consumer: consumerName}); err != nil {
 		return err
 	}
 	if err := s.inbox.Init(ctx, s.outbox.DB); err != nil {

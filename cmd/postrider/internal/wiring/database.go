@@ -2,7 +2,6 @@ package wiring
 
 import (
 	"database/sql"
-	"errors"
 	"fmt"
 	"os"
 	"strings"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/go-sql-driver/mysql"
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 	"github.com/jackc/pgx/v5/stdlib"
 	_ "modernc.org/sqlite" // registers the driver
 
@@ -21,36 +19,15 @@ import (
 
 // database is what differs between the databases.
 type database struct {
-	store          sqlstore.Dialect
-	open           func(dsn string) (*sql.DB, error)
-	producer       postrider.Dialect // of those who add events
-	dialect        postrider.Dialect // the same, for the inbox as well; empty where that has none
-	isMissingTable func(error) bool  // set when dialect is
+	store   sqlstore.Dialect
+	dialect postrider.Dialect // the same, as producers and consumers name it
+	open    func(dsn string) (*sql.DB, error)
 }
 
 var databases = map[config.Database]database{
-	config.Postgres: {
-		store:    sqlstore.Postgres,
-		producer: postrider.PostgreSQL,
-		dialect:  postrider.PostgreSQL,
-		open:     openPostgres,
-		isMissingTable: func(err error) bool {
-			var refused *pgconn.PgError
-			return errors.As(err, &refused) && refused.Code == "42P01"
-		},
-	},
-	config.MySQL: {
-		store:    sqlstore.MySQL,
-		producer: postrider.MySQL,
-		open:     openMySQL,
-	},
-	config.SQLite: {
-		store:          sqlstore.SQLite,
-		producer:       postrider.SQLite,
-		dialect:        postrider.SQLite,
-		open:           openSQLite,
-		isMissingTable: func(err error) bool { return strings.Contains(err.Error(), "no such table") },
-	},
+	config.Postgres: {store: sqlstore.Postgres, dialect: postrider.PostgreSQL, open: openPostgres},
+	config.MySQL:    {store: sqlstore.MySQL, dialect: postrider.MySQL, open: openMySQL},
+	config.SQLite:   {store: sqlstore.SQLite, dialect: postrider.SQLite, open: openSQLite},
 }
 
 const (

@@ -77,7 +77,7 @@ func handOverTopic(c *config.Config, r config.Route) string {
 // OpenFanOut opens the sink that hands events over to the destinations. committed is called with the table of each destination
 // that has got some.
 func (o *Outbox) OpenFanOut(committed func(table string)) (relay.NamedSink, error) {
-	c := outbox.Config{DB: o.DB, Dialect: o.database.producer, Committed: committed}
+	c := outbox.Config{DB: o.DB, Dialect: o.database.dialect, Committed: committed}
 	for _, d := range o.Destinations {
 		c.Tables = append(c.Tables, d.Table)
 	}

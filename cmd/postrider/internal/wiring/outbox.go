@@ -192,12 +192,12 @@ func (o *Outbox) Receipts(ctx context.Context, eventID string) ([]inbox.Receipt,
 	if o.database.dialect == "" {
 		return nil, nil
 	}
-	in, err := inbox.New(inbox.Config{Dialect: o.database.dialect})
+	tables, err := inbox.NewTables(o.database.dialect, "")
 	if err != nil {
 		return nil, err
 	}
-	receipts, err := in.Receipts(ctx, o.DB, eventID)
-	if err != nil && o.database.isMissingTable(err) {
+	receipts, err := tables.Receipts(ctx, o.DB, eventID)
+	if errors.Is(err, inbox.ErrNoTables) {
 		return nil, nil
 	}
 	return receipts, err
