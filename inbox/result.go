@@ -1,7 +1,6 @@
 package inbox
 
 import (
-	"encoding/json"
 	"fmt"
 	"time"
 )
@@ -44,33 +43,17 @@ type Receipt struct {
 // parseReceipt reads what the statements return for {receipt}: one text, so that every API of databases can carry it.
 func parseReceipt(text string) (Receipt, error) {
 	var r Receipt
-	var eventID, source, lastDuplicate *string
-	var at string
-	fields := []any{&r.Consumer, &r.DedupKey, &eventID, &source, &at, &r.Duplicates, &lastDuplicate}
-	if err := json.Unmarshal([]byte(text), &fields); err != nil {
-		return Receipt{}, fmt.Errorf("receipt %.200q: %w", text, err)
+	var eventID, source *string
+	var at, lastDuplicate moment
+	if err := parseArray(text, &r.Consumer, &r.DedupKey, &eventID, &source, &at, &r.Duplicates, &lastDuplicate); err != nil {
+		return Receipt{}, fmt.Errorf("receipt: %w", err)
 	}
-	r.EventID, r.Source = r.DedupKey, valueOf(source)
+	r.EventID, r.At, r.LastDuplicateAt = r.DedupKey, *at.at, lastDuplicate.at
 	if eventID != nil {
 		r.EventID = *eventID
 	}
-	var err error
-	if r.At, err = time.Parse(time.DateTime, at); err != nil {
-		return Receipt{}, err
-	}
-	if lastDuplicate != nil {
-		last, err := time.Parse(time.DateTime, *lastDuplicate)
-		if err != nil {
-			return Receipt{}, err
-		}
-		r.LastDuplicateAt = &last
+	if source != nil {
+		r.Source = *source
 	}
 	return r, nil
-}
-
-func valueOf(text *string) string {
-	if text == nil {
-		return ""
-	}
-	return *text
 }

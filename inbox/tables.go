@@ -104,28 +104,23 @@ func (t *Tables) InitSQL() string {
 // Init creates the tables, or brings them up to this version. It may be called at any time, by several processes at the same
 // time, and changes nothing when nothing is to be done.
 func (t *Tables) Init(ctx context.Context, db *sql.DB) error {
-	err := again(ctx, func() error { return t.create(ctx, db) })
+	err := again(ctx, func() error {
+		return t.inTx(ctx, db, func(tx *sql.Tx) error { return t.create(ctx, tx) })
+	})
 	if err != nil {
 		return fmt.Errorf("create table %s and those beside it: %w", t.name, err)
 	}
 	return nil
 }
 
-func (t *Tables) create(ctx context.Context, db *sql.DB) error {
-	tx, err := db.BeginTx(ctx, nil)
-	if err != nil {
-		return err
-	}
-	defer tx.Rollback() // after Commit it does nothing
+func (t *Tables) create(ctx context.Context, tx *sql.Tx) error {
 	if err := execute(ctx, tx, t.statement("init")); err != nil {
 		return err
 	}
 	if t.dialect == postrider.SQLite {
-		if err := t.upgradeSQLite(ctx, tx); err != nil {
-			return err
-		}
+		return t.upgradeSQLite(ctx, tx)
 	}
-	return tx.Commit()
+	return nil
 }
 
 // upgradeSQLite adds columns, which SQLite cannot do only where they are missing.

@@ -146,6 +146,7 @@ func TestOrderIsByAggregateWhereThereIsNoKey(t *testing.T) {
 func TestBatchesAtTheSameTimeApplyEachOnce(t *testing.T) {
 	const workers, rounds, size = 8, 10, 50
 	testdb.All(t, func(t *testing.T, db testdb.Database) {
+		t.Parallel()
 		in := initInbox(t, db, inbox.Config{})
 		db.SetMaxOpenConns(4)
 		for round := range rounds {

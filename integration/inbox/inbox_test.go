@@ -275,10 +275,11 @@ func TestErrorsOfTheDatabaseAreNotTheMessages(t *testing.T) {
 func TestOfDeliveriesAtTheSameTimeOneIsApplied(t *testing.T) {
 	const deliveries, rounds = 20, 200
 	testdb.All(t, func(t *testing.T, db testdb.Database) {
+		t.Parallel()
 		in := initInbox(t, db, inbox.Config{})
 		connections := deliveries
 		if db.Dialect == postrider.SQLite {
-			connections = 4 // one can write at a time, and the others sleep longer and longer
+			connections = 2 // one can write at a time, and the others sleep longer and longer
 		}
 		db.SetMaxOpenConns(connections)
 		db.SetMaxIdleConns(connections)
@@ -444,6 +445,7 @@ func TestReceiptsTellWhoApplied(t *testing.T) {
 func TestInitMayRunAtTheSameTime(t *testing.T) {
 	const processes, rounds = 8, 20
 	testdb.All(t, func(t *testing.T, db testdb.Database) {
+		t.Parallel()
 		db.SetMaxIdleConns(processes)
 		for round := range rounds {
 			in := newInbox(t, db, inbox.Config{Table: fmt.Sprint("Receipts-", round)})

@@ -1,0 +1,2 @@
+-- ? consumer, ? dedup key.
+DELETE FROM {receipts} WHERE consumer = ? AND dedup_key = ?
