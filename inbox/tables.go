@@ -175,7 +175,7 @@ func (t *Tables) readReceipts(ctx context.Context, query queryFunc, statement st
 }
 
 // ErrNoTables says that the tables of the inbox do not exist.
-var ErrNoTables = errors.New("the tables of the inbox do not exist: Init creates them")
+var ErrNoTables = errors.New("the tables of the inbox do not exist: Init, or postrider inbox init, creates them")
 
 // fail describes an error of the database.
 func (t *Tables) fail(what string, err error) error {
@@ -183,7 +183,7 @@ func (t *Tables) fail(what string, err error) error {
 	case missesTable(err):
 		err = fmt.Errorf("%w (%w)", ErrNoTables, err)
 	case missesColumn(err):
-		err = fmt.Errorf("the table is of an older version: Init adds what it lacks (%w)", err)
+		err = fmt.Errorf("the table is of an older version: Init, or postrider inbox init, adds what it lacks (%w)", err)
 	}
 	return fmt.Errorf("%s %s: %w", what, t.name, err)
 }

@@ -52,7 +52,9 @@ func (c *command) findings(ctx context.Context) ([]operator.Finding, error) {
 	findings := []operator.Finding{operator.OK("configuration", c.file+" has no mistakes")}
 	findings = append(findings, wiring.CheckRoutes(cfg)...)
 	findings = append(findings, outboxFindings(ctx, cfg)...)
-	return append(findings, sinkFindings(ctx, cfg)...), nil
+	found, kept := sinkFindings(ctx, cfg)
+	findings = append(findings, found...)
+	return append(findings, inboxFindings(ctx, cfg, kept)...), nil
 }
 
 func configFindings(mistakes *config.Error) []operator.Finding {
@@ -78,26 +80,37 @@ func outboxFindings(ctx context.Context, cfg *config.Config) []operator.Finding 
 	return outbox.Check(ctx, cfg.Relay)
 }
 
-func sinkFindings(ctx context.Context, cfg *config.Config) []operator.Finding {
-	var findings []operator.Finding
+// inboxFindings holds the windows of the inbox against how long events are kept elsewhere.
+func inboxFindings(ctx context.Context, cfg *config.Config, kept []wiring.Kept) []operator.Finding {
+	ctx, cancel := context.WithTimeout(ctx, answerTimeout)
+	defer cancel()
+	return wiring.CheckInbox(ctx, cfg, kept)
+}
+
+func sinkFindings(ctx context.Context, cfg *config.Config) (findings []operator.Finding, kept []wiring.Kept) {
 	for _, s := range cfg.Sinks {
-		findings = append(findings, findingsOf(ctx, s, cfg.Deliveries())...)
+		found, keeps := findingsOf(ctx, s, cfg.Deliveries())
+		findings, kept = append(findings, found...), append(kept, keeps...)
 	}
-	return findings
+	return findings, kept
 }
 
 // findingsOf leaves embedded servers alone: they are part of the relay's process.
-func findingsOf(ctx context.Context, s config.Sink, routes []config.Route) []operator.Finding {
+func findingsOf(ctx context.Context, s config.Sink, routes []config.Route) ([]operator.Finding, []wiring.Kept) {
 	subject := "sink " + s.Name
 	if s.NATS != nil && s.NATS.Embedded != nil {
-		return []operator.Finding{operator.OK(subject, "its server is part of postrider run, so it was not looked at")}
+		return []operator.Finding{operator.OK(subject, "its server is part of postrider run, so it was not looked at")}, nil
 	}
 	sinks, err := wiring.OpenSinks(ctx, []config.Sink{s}, io.Discard, slog.New(slog.DiscardHandler))
 	if err != nil {
-		return []operator.Finding{operator.Problem(subject, err.Error(), "")}
+		return []operator.Finding{operator.Problem(subject, err.Error(), "")}, nil
 	}
 	defer sinks.Close()
-	return sinks.Check(ctx, routes)
+	findings := sinks.Check(ctx, routes)
+	if slices.ContainsFunc(findings, isError) {
+		return findings, nil
+	}
+	return findings, sinks.Kept(ctx, routes)
 }
 
 func (c *command) printFindings(findings []operator.Finding) error {

@@ -20,6 +20,7 @@ type Config struct {
 	// Destinations has each sink that a route with several sinks names, in
 	// the order of Sinks.
 	Destinations []Destination
+	Inbox        Inbox
 	Admin        Admin
 	Log          Log
 }
@@ -56,6 +57,7 @@ func Parse(file string, data []byte, lookup func(string) (string, bool)) (*Confi
 				c.Destinations = destinationsOf(c)
 				reportDestinations(o.peek("outbox").child("destinations"), o.peek("routes"), c)
 			}
+			c.Inbox = readInbox(o.field("inbox"), c.Outbox)
 			c.Admin = readAdmin(o.field("admin"))
 			c.Log = readLog(o.field("log"))
 		})

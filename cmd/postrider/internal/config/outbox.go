@@ -115,20 +115,26 @@ func parseTable(text string) (string, *mistake) {
 
 func readDSN(o *object, outbox *Outbox) {
 	o.require("dsn", "write dsn: ${DATABASE_URL}, or the address itself")
-	if !str(o, "dsn", &outbox.DSN) {
-		return
+	outbox.DSN, outbox.Database = readAddress(o)
+}
+
+// readAddress reads the field dsn. The database is empty when there is none that can be used.
+func readAddress(o *object) (dsn Secret, database Database) {
+	if !str(o, "dsn", &dsn) {
+		return "", ""
 	}
-	outbox.Database = databaseOf(outbox.DSN.Reveal())
-	switch outbox.Database {
+	database = databaseOf(dsn.Reveal())
+	switch database {
 	case "":
 		o.problem("dsn", "is no address of a database", "write postgres://user:password@host:5432/db, mysql://..., mongodb://..., or sqlite:FILE")
 	case MySQL:
-		_, rest, _ := strings.Cut(outbox.DSN.Reveal(), "://")
-		outbox.DSN = Secret("mysql://" + rest)
-		if _, err := sqlstore.MySQLDSN(outbox.DSN.Reveal()); err != nil {
+		_, rest, _ := strings.Cut(dsn.Reveal(), "://")
+		dsn = Secret("mysql://" + rest)
+		if _, err := sqlstore.MySQLDSN(dsn.Reveal()); err != nil {
 			o.problem("dsn", "cannot be used: "+err.Error(), "in a password write @ as %40, : as %3A and / as %2F")
 		}
 	}
+	return dsn, database
 }
 
 // databaseOf gives the kind of database that a DSN addresses, or nothing.

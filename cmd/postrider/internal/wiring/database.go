@@ -115,10 +115,8 @@ func sqliteFile(dsn string) string {
 	return strings.TrimPrefix(strings.TrimPrefix(dsn, "sqlite:"), "//")
 }
 
-// checkSQLiteFile keeps SQLite from making an empty database where the outbox is expected.
+// checkSQLiteFile keeps SQLite from making an empty database where tables are expected.
 func checkSQLiteFile(dsn string) error {
-	if _, err := os.Stat(sqliteFile(dsn)); err != nil {
-		return fmt.Errorf("open outbox: %w; `postrider init` creates the database", err)
-	}
-	return nil
+	_, err := os.Stat(sqliteFile(dsn))
+	return err
 }

@@ -252,7 +252,7 @@ func (o *Outbox) forsaken(ctx context.Context) (findings []operator.Finding) {
 	if !ok {
 		return nil // one outbox to a database without SQL
 	}
-	known := []string{unqualified(o.table)}
+	known := []string{unqualified(o.config.Outbox.Table)}
 	for _, d := range o.Destinations {
 		known = append(known, unqualified(d.Table))
 	}

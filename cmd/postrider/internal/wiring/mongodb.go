@@ -30,7 +30,7 @@ func openMongoDB(c *config.Config) (*Outbox, error) {
 	if err != nil {
 		return nil, &ConfigError{"outbox", errors.Join(err, disconnect())}
 	}
-	return &Outbox{Store: store, Address: config.MaskDSN(c.Outbox.DSN.Reveal()), close: disconnect}, nil
+	return &Outbox{Store: store, Address: config.MaskDSN(c.Outbox.DSN.Reveal()), close: disconnect, config: c}, nil
 }
 
 // connectMongoDB makes a client, which connects by itself, and gives the name of the database.

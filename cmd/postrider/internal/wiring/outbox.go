@@ -33,9 +33,9 @@ type Outbox struct {
 	Address      string        // the DSN without its passwords
 	DB           *sql.DB       // nil when the database is not SQL
 
-	table    string
 	close    func() error
 	database database
+	config   *config.Config
 }
 
 // OpenOutbox opens the outbox without connecting to its server; the caller closes it. A SQLite file that does not
@@ -43,7 +43,7 @@ type Outbox struct {
 func OpenOutbox(c *config.Config) (*Outbox, error) {
 	if c.Outbox.Database == config.SQLite {
 		if err := checkSQLiteFile(c.Outbox.DSN.Reveal()); err != nil {
-			return nil, err
+			return nil, fmt.Errorf("open outbox: %w; `postrider init` creates the database", err)
 		}
 	}
 	return CreateOutbox(c)
@@ -75,8 +75,8 @@ func CreateOutbox(c *config.Config) (*Outbox, error) {
 		return nil, &ConfigError{"outbox.destinations", errors.Join(err, db.Close())}
 	}
 	return &Outbox{
-		Store: store, Destinations: destinations, table: c.Outbox.Table, Address: config.MaskDSN(c.Outbox.DSN.Reveal()),
-		DB: db, close: db.Close, database: database,
+		Store: store, Destinations: destinations, Address: config.MaskDSN(c.Outbox.DSN.Reveal()),
+		DB: db, close: db.Close, database: database, config: c,
 	}, nil
 }
 
@@ -187,20 +187,9 @@ func strangers(relays []operator.Relay, r config.Relay) (findings []operator.Fin
 	return findings
 }
 
-// Receipts lists who has applied an event. It returns none when no inbox is in the database of the outbox.
+// Receipts lists who has applied an event. It returns none when there is no inbox.
 func (o *Outbox) Receipts(ctx context.Context, eventID string) ([]inbox.Receipt, error) {
-	if o.database.dialect == "" {
-		return nil, nil
-	}
-	tables, err := inbox.NewTables(o.database.dialect, "")
-	if err != nil {
-		return nil, err
-	}
-	receipts, err := tables.Receipts(ctx, o.DB, eventID)
-	if errors.Is(err, inbox.ErrNoTables) {
-		return nil, nil
-	}
-	return receipts, err
+	return receipts(ctx, o.config, eventID)
 }
 
 // Dialect is the outbox's database as producers and consumers name it.
