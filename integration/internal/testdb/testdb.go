@@ -43,7 +43,7 @@ func Each(t *testing.T, test func(t *testing.T, db Database)) {
 }
 
 // Postgres makes a schema on the server of POSTRIDER_TEST_POSTGRES, which is the search path of every connection.
-func Postgres(t *testing.T, driver string) Database {
+func Postgres(t testing.TB, driver string) Database {
 	t.Helper()
 	address := os.Getenv("POSTRIDER_TEST_POSTGRES")
 	if address == "" {
@@ -137,7 +137,7 @@ func (d Database) Begin(t *testing.T) *sql.Tx {
 	return tx
 }
 
-func open(t *testing.T, driver, dsn string) *sql.DB {
+func open(t testing.TB, driver, dsn string) *sql.DB {
 	t.Helper()
 	db, err := sql.Open(driver, dsn)
 	if err != nil {
@@ -151,7 +151,7 @@ func open(t *testing.T, driver, dsn string) *sql.DB {
 	return db
 }
 
-func execute(t *testing.T, db *sql.DB, statement string) {
+func execute(t testing.TB, db *sql.DB, statement string) {
 	t.Helper()
 	if _, err := db.ExecContext(context.WithoutCancel(t.Context()), statement); err != nil {
 		t.Fatalf("%s: %v", statement, err)
