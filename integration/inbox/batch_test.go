@@ -9,6 +9,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/integration/internal/testdb"
@@ -138,6 +139,33 @@ func TestOrderIsByAggregateWhereThereIsNoKey(t *testing.T) {
 		return nil
 	})
 	if got, want := outcomes(results), []string{"retry", "applied", "skipped"}; !slices.Equal(got, want) {
+		t.Errorf("outcomes %v, want %v", got, want)
+	}
+}
+
+// While a batch waits for the receipt of m it holds those before m, and none behind: so no two batches wait for each other.
+func TestBatchTakesItsReceiptsInTheOrderOfTheirKeys(t *testing.T) {
+	db := testdb.Postgres(t, "pgx")
+	in := initInbox(t, db, inbox.Config{})
+	tx := db.Begin(t)
+	backend := backendOf(t, tx)
+	if _, err := in.Apply(t.Context(), tx, message("m"), func(context.Context) error { return nil }); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan []inbox.Result)
+	go func() {
+		done <- in.ProcessBatch(t.Context(), db.DB, []inbox.Message{message("z"), message("m"), message("a")}, writeEach)
+	}()
+	awaitBlocked(t, db, backend)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if result, err := in.Process(ctx, db.DB, message("z"), write("z")); result.Outcome != inbox.Applied || err != nil {
+		t.Errorf("the batch keeps z: %q, %v", result.Outcome, err)
+	}
+	if err := tx.Commit(); err != nil {
+		t.Fatal(err)
+	}
+	if got, want := outcomes(<-done), []string{"duplicate", "duplicate", "applied"}; !slices.Equal(got, want) {
 		t.Errorf("outcomes %v, want %v", got, want)
 	}
 }

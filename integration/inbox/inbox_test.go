@@ -4,11 +4,13 @@ package inbox
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"errors"
 	"fmt"
 	"reflect"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -210,9 +212,9 @@ func recovering(process func() (inbox.Result, error)) (result inbox.Result, err 
 // PostgreSQL answers the COMMIT of a transaction in which a statement failed with a rollback. It would do so for ever, so it
 // is an error of the message.
 func TestEffectThatHidesAFailedStatementIsNotApplied(t *testing.T) {
-	for _, driver := range []string{"pgx", "postgres"} {
-		t.Run(driver, func(t *testing.T) {
-			db := testdb.Postgres(t, driver)
+	for _, name := range []string{"pgx", "postgres"} {
+		t.Run(name, func(t *testing.T) {
+			db := testdb.Postgres(t, name)
 			in := initInbox(t, db, inbox.Config{})
 			result, err := in.Process(t.Context(), db.DB, message("m"), func(ctx context.Context, tx *sql.Tx) error {
 				if _, err := tx.ExecContext(ctx, `INSERT INTO nowhere VALUES (1)`); err == nil {
@@ -232,9 +234,9 @@ func TestEffectThatHidesAFailedStatementIsNotApplied(t *testing.T) {
 
 // A constraint that waits for the commit is broken by what the effect wrote, however often it is tried.
 func TestConstraintThatFailsAtTheCommitIsTheMessages(t *testing.T) {
-	for _, driver := range []string{"pgx", "postgres"} {
-		t.Run(driver, func(t *testing.T) {
-			db := testdb.Postgres(t, driver)
+	for _, name := range []string{"pgx", "postgres"} {
+		t.Run(name, func(t *testing.T) {
+			db := testdb.Postgres(t, name)
 			in := initInbox(t, db, inbox.Config{})
 			if _, err := db.ExecContext(t.Context(), `CREATE TABLE once (what text UNIQUE DEFERRABLE INITIALLY DEFERRED)`); err != nil {
 				t.Fatal(err)
@@ -268,6 +270,35 @@ func TestErrorsOfTheDatabaseAreNotTheMessages(t *testing.T) {
 			if inbox.ClassOf(r.Err) != inbox.ClassUnavailable {
 				t.Errorf("message %d: error %v of class %s", i, r.Err, inbox.ClassOf(r.Err))
 			}
+		}
+	})
+}
+
+// The database commits, and the connection breaks before it can say so.
+func TestCommitWhoseOutcomeIsLostIsFoundByItsReceipt(t *testing.T) {
+	testdb.All(t, func(t *testing.T, db testdb.Database) {
+		in := initInbox(t, db, inbox.Config{})
+		lost := false
+		begin := func(ctx context.Context) (inbox.Transaction[*sql.Tx], error) {
+			tx, err := db.BeginTx(ctx, nil)
+			return inbox.Transaction[*sql.Tx]{
+				Tx: tx, Receipts: tx,
+				Commit: func(context.Context) error {
+					if err := tx.Commit(); err != nil || lost {
+						return err
+					}
+					lost = true
+					return driver.ErrBadConn
+				},
+				Rollback: func(context.Context) error { return tx.Rollback() },
+			}, err
+		}
+		result, err := inbox.ProcessIn(t.Context(), in, begin, message("m"), write("m"))
+		if result.Outcome != inbox.Duplicate || result.Receipt.Source != "test:m" || err != nil {
+			t.Errorf("%+v, %v; want the receipt of the first attempt", result, err)
+		}
+		if n := effects(t, db, "m"); n != 1 {
+			t.Errorf("%d effects, want 1", n)
 		}
 	})
 }
@@ -360,10 +391,7 @@ func TestDeliveryWaitsForTheOneThatIsBeingApplied(t *testing.T) {
 			db := testdb.Postgres(t, "pgx")
 			in := initInbox(t, db, inbox.Config{})
 			tx := db.Begin(t)
-			var backend int
-			if err := tx.QueryRowContext(t.Context(), `SELECT pg_backend_pid()`).Scan(&backend); err != nil {
-				t.Fatal(err)
-			}
+			backend := backendOf(t, tx)
 			if _, err := in.Apply(t.Context(), tx, message("m"), func(ctx context.Context) error { return write("m")(ctx, tx) }); err != nil {
 				t.Fatal(err)
 			}
@@ -373,18 +401,79 @@ func TestDeliveryWaitsForTheOneThatIsBeingApplied(t *testing.T) {
 				defer close(done)
 				process(t, db, in, "m", first.want)
 			}()
-			for waiting := 0; waiting == 0; {
-				query := `SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))`
-				if err := db.QueryRowContext(t.Context(), query, backend).Scan(&waiting); err != nil {
-					t.Fatal(err)
-				}
-			}
+			awaitBlocked(t, db, backend)
 			if err := first.end(tx); err != nil {
 				t.Fatal(err)
 			}
 			<-done
 			if n := effects(t, db, "m"); n != 1 {
 				t.Errorf("%d effects, want 1", n)
+			}
+		})
+	}
+}
+
+func backendOf(t *testing.T, tx *sql.Tx) (backend int) {
+	t.Helper()
+	if err := tx.QueryRowContext(t.Context(), `SELECT pg_backend_pid()`).Scan(&backend); err != nil {
+		t.Fatal(err)
+	}
+	return backend
+}
+
+// awaitBlocked returns when somebody waits for a lock of a backend of PostgreSQL.
+func awaitBlocked(t *testing.T, db testdb.Database, backend int) {
+	t.Helper()
+	for waiting := 0; waiting == 0; {
+		query := `SELECT count(*) FROM pg_stat_activity WHERE $1 = ANY (pg_blocking_pids(pid))`
+		if err := db.QueryRowContext(t.Context(), query, backend).Scan(&waiting); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// Two effects lock the same rows in opposite orders, which the database ends by refusing one of them.
+func TestDeadlockOfEffectsIsTriedAgain(t *testing.T) {
+	for name, open := range map[string]func(*testing.T) testdb.Database{
+		"PostgreSQL pgx": func(t *testing.T) testdb.Database { return testdb.Postgres(t, "pgx") },
+		"PostgreSQL pq":  func(t *testing.T) testdb.Database { return testdb.Postgres(t, "postgres") },
+		"MariaDB":        func(t *testing.T) testdb.Database { return testdb.MySQL(t, "POSTRIDER_TEST_MARIADB", nil) },
+		"MySQL":          func(t *testing.T) testdb.Database { return testdb.MySQL(t, "POSTRIDER_TEST_MYSQL", nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			db := open(t)
+			in := initInbox(t, db, inbox.Config{})
+			execute(t, db, `CREATE TABLE counters (name varchar(9) PRIMARY KEY, n int)`)
+			execute(t, db, `INSERT INTO counters VALUES ('a', 0), ('b', 0)`)
+			locked := map[string]chan struct{}{"a": make(chan struct{}), "b": make(chan struct{})}
+			var runs atomic.Int32
+			var wg sync.WaitGroup
+			for _, order := range [][2]string{{"a", "b"}, {"b", "a"}} {
+				first, second := order[0], order[1]
+				var once sync.Once
+				wg.Go(func() {
+					result, err := in.Process(t.Context(), db.DB, message(first), func(ctx context.Context, tx *sql.Tx) error {
+						runs.Add(1)
+						if _, err := tx.ExecContext(ctx, `UPDATE counters SET n = n + 1 WHERE name = '`+first+`'`); err != nil {
+							return err
+						}
+						once.Do(func() { close(locked[first]) })
+						<-locked[second]
+						_, err := tx.ExecContext(ctx, `UPDATE counters SET n = n + 1 WHERE name = '`+second+`'`)
+						return err
+					})
+					if result.Outcome != inbox.Applied || err != nil {
+						t.Errorf("%q, %v", result.Outcome, err)
+					}
+				})
+			}
+			wg.Wait()
+			var least, most int
+			if err := db.QueryRowContext(t.Context(), `SELECT min(n), max(n) FROM counters`).Scan(&least, &most); err != nil {
+				t.Fatal(err)
+			}
+			if least != 2 || most != 2 || runs.Load() < 3 {
+				t.Errorf("counters from %d to %d after %d runs, want 2 after one that was refused", least, most, runs.Load())
 			}
 		})
 	}
