@@ -115,7 +115,7 @@ func (in *Inbox) Window() time.Duration { return in.window }
 func (in *Inbox) Apply(ctx context.Context, tx postrider.Tx, m Message, effect func(ctx context.Context) error) (Result, error) {
 	result, err := in.apply(ctx, tx, m, effect)
 	if err != nil {
-		return failed(m, err)
+		return failed(m, classified(err))
 	}
 	return result, nil
 }

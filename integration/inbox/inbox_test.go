@@ -259,6 +259,10 @@ func TestErrorsOfTheDatabaseAreNotTheMessages(t *testing.T) {
 		if inbox.ClassOf(err) != inbox.ClassUnavailable || !errors.Is(err, inbox.ErrNoTables) {
 			t.Errorf("without tables: error %v of class %s", err, inbox.ClassOf(err))
 		}
+		_, err = in.Apply(t.Context(), db.Begin(t), message("m"), func(context.Context) error { return nil })
+		if inbox.ClassOf(err) != inbox.ClassUnavailable || !errors.Is(err, inbox.ErrNoTables) {
+			t.Errorf("Apply without tables: error %v of class %s", err, inbox.ClassOf(err))
+		}
 		closed, err := sql.Open(db.Driver, "")
 		if err != nil {
 			t.Fatal(err)
