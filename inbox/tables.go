@@ -68,15 +68,16 @@ func NewTables(dialect postrider.Dialect, receipts string) (*Tables, error) {
 		indexSchema = schema // elsewhere an index is in the schema of its table anyway
 	}
 	pairs := []string{"{receipt}", t.receipt, "{exact}", mysqlExact}
-	for token, name := range map[string]string{
-		"{receipts}": receipts, "{receipts_name}": name, "{consumers}": schema + stem + "_consumers", "{audit}": schema + stem + "_audit",
-		"{applied_index}": indexSchema + name + "_applied", "{event_index}": indexSchema + name + "_event",
+	for _, named := range []struct{ token, name string }{
+		{"{receipts}", receipts}, {"{receipts_name}", name},
+		{"{consumers}", schema + stem + "_consumers"}, {"{audit}", schema + stem + "_audit"},
+		{"{applied_index}", indexSchema + name + "_applied"}, {"{event_index}", indexSchema + name + "_event"},
 	} {
-		quoted, err := ident.QuoteTable(name, t.quote)
+		quoted, err := ident.QuoteTable(named.name, t.quote)
 		if err != nil {
 			return nil, fmt.Errorf("Table %w", err)
 		}
-		pairs = append(pairs, token, quoted)
+		pairs = append(pairs, named.token, quoted)
 	}
 	fill := strings.NewReplacer(pairs...)
 	return &Tables{dialect: dialect, traits: t, name: fill.Replace("{receipts}"), fill: fill}, nil
