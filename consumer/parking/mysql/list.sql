@@ -1,0 +1,7 @@
+-- Parameters: 1 consumer, 2 limit. Returns the parked keys, those first that are parked for the longest time.
+SELECT k.parked_key, date_format(k.parked_at, '%Y-%m-%d %H:%i:%s.%f'), timestampdiff(MICROSECOND, utc_timestamp(6), k.due_at) / 1000000, k.claim_token IS NOT NULL, k.attempts, k.class, k.error, k.first_failed_at,
+  (SELECT count(*) FROM {parked} p WHERE p.consumer = k.consumer AND p.key_hash = k.key_hash)
+FROM {keys} k
+WHERE k.consumer = ?
+ORDER BY k.parked_at, k.key_hash
+LIMIT ?

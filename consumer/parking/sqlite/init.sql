@@ -1,0 +1,30 @@
+-- A row for each parked key. Whoever changes what is parked of a key updates its row first, which takes the write lock.
+-- Times are text, 'YYYY-MM-DD HH:MM:SS.SSS' in UTC, which compare as text.
+CREATE TABLE IF NOT EXISTS {keys} (
+  consumer        text    NOT NULL,
+  key_hash        text    NOT NULL, -- SHA-256 of parked_key, in hex: keys may be of any length
+  parked_key      blob    NOT NULL, -- the topic, a zero byte, and the key
+  parked_at       text    NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now')),
+  due_at          text    NOT NULL, -- nobody takes it before: the next try, or the end of the claim
+  claim_token     text,             -- of whoever tries it now
+  attempts        integer NOT NULL, -- of the first message
+  class           text    NOT NULL, -- of its last error
+  error           text    NOT NULL,
+  first_failed_at text    NOT NULL, -- RFC 3339, by the consumer's clock
+  revision        integer NOT NULL DEFAULT 0,
+  PRIMARY KEY (consumer, key_hash)
+) WITHOUT ROWID;
+CREATE INDEX IF NOT EXISTS {due_index} ON {keys_name} (consumer, due_at);
+
+-- The messages of parked keys. id is their order within a key.
+CREATE TABLE IF NOT EXISTS {parked} (
+  id          integer PRIMARY KEY AUTOINCREMENT,
+  consumer    text NOT NULL,
+  key_hash    text NOT NULL,
+  source_hash text,          -- SHA-256 of event id and coordinates; null without an event id
+  envelope    text NOT NULL, -- JSON: everything but the payload
+  payload     blob NOT NULL,
+  parked_at   text NOT NULL DEFAULT (strftime('%Y-%m-%d %H:%M:%f', 'now'))
+);
+CREATE INDEX IF NOT EXISTS {order_index} ON {parked_name} (consumer, key_hash, id);
+CREATE UNIQUE INDEX IF NOT EXISTS {source_index} ON {parked_name} (consumer, key_hash, source_hash)
