@@ -34,7 +34,7 @@ func New(cfg Config) (*Consumer, error) {
 
 // Run consumes until ctx ends, and then stops in order: nothing more is begun, what is being applied comes to its end within the
 // grace period and is acknowledged, the rest is returned to the source. It returns nil after that, and an error when the Handler
-// had not returned by then. While the broker, the database or the sink is out of reach it goes on trying. It may be called
+// or the sink had not returned by then. While the broker, the database or the sink is out of reach it goes on trying. It may be called
 // again once it has returned, unless the source was closed.
 func (c *Consumer) Run(ctx context.Context) error {
 	if !c.running.CompareAndSwap(false, true) {

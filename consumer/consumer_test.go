@@ -422,6 +422,46 @@ func TestARevokedLaneEndsWhatRunsAndGivesTheRestBack(t *testing.T) {
 	})
 }
 
+func TestWhatFailsAfterItsLaneWasRevokedIsReturned(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		b, l := newMemory(), &ledger{fail: func(inbox.Message) error { return errBusy }}
+		b.send("orders", "a", "a0")
+		run(t, b, consumer.Config{Handler: func(ctx context.Context, batch []inbox.Message) []inbox.Result {
+			b.revoke("orders")
+			time.Sleep(time.Millisecond)
+			return l.handle(ctx, batch)
+		}})
+		after(10 * time.Millisecond)
+		if lane := b.lanes["orders"]; len(lane.out) != 0 || lane.returned != 1 {
+			t.Errorf("%d out, %d returned", len(lane.out), lane.returned)
+		}
+	})
+}
+
+func TestAStopReturnsWhatTheSinkDoesNotTakeInTime(t *testing.T) {
+	inBubble(t, func(t *testing.T) {
+		b, l := newMemory(), &ledger{fail: failID("a0", inbox.Permanent(errBusy))}
+		b.refuseAs(func(relay.Message) *relay.Outcome {
+			time.Sleep(time.Minute)
+			return nil
+		})
+		b.send("orders", "a", "a0")
+		c, err := consumer.New(consumer.Config{Name: "billing", Source: b, Sink: b, Grace: time.Second, Handler: l.handle})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := c.Run(ctx); err == nil {
+			t.Error("no error")
+		}
+		if lane := b.lanes["orders"]; len(lane.out) != 0 || lane.returned != 1 {
+			t.Errorf("%d out, %d returned", len(lane.out), lane.returned)
+		}
+		after(time.Minute) // the sink answers, and nothing is finished twice
+	})
+}
+
 func TestAStopEndsWhatRunsAndReturnsTheRest(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		b, l := newMemory(), &ledger{fail: failID("b0", errBusy)}
@@ -456,7 +496,7 @@ func TestAStopDoesNotWaitForAHandlerThatNeverReturns(t *testing.T) {
 		b.send("orders", "a", "a0")
 		told := false
 		c, err := consumer.New(consumer.Config{Name: "billing", Source: b, Sink: b, Grace: time.Second,
-			Policy: consumer.Policy{Schedule: relay.RetryPolicy{Attempts: 1, Initial: 1, Ceiling: 1}},
+			Policy: consumer.Policy{Exhausted: consumer.EndDrop, Schedule: relay.RetryPolicy{Attempts: 1, Initial: 1, Ceiling: 1}},
 			Handler: func(ctx context.Context, _ []inbox.Message) []inbox.Result {
 				<-ctx.Done()
 				told = true
@@ -470,7 +510,7 @@ func TestAStopDoesNotWaitForAHandlerThatNeverReturns(t *testing.T) {
 		if err := c.Run(ctx); err != nil {
 			t.Errorf("%v although the handler has ended when it was told", err)
 		}
-		if lane := b.lanes["orders"]; !told || lane.returned != 1 || len(b.letters("orders.dlt")) != 0 {
+		if lane := b.lanes["orders"]; !told || lane.returned != 1 {
 			t.Errorf("told %v, %+v: a message that was told to end has not failed", told, lane)
 		}
 	})

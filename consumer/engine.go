@@ -67,7 +67,7 @@ func (e *engine) run(ctx context.Context, endWork context.CancelFunc) error {
 	endWork()
 	drained = drained || e.within(stopLimit, intake.Wait)
 	endWriting()
-	e.within(stopLimit, writing.Wait)
+	drained = e.within(stopLimit, writing.Wait) && drained
 	e.returnLetters(func(*letter) bool { return true })
 	flushCtx, cancel := context.WithTimeout(context.Background(), stopLimit)
 	defer cancel()
@@ -75,7 +75,7 @@ func (e *engine) run(ctx context.Context, endWork context.CancelFunc) error {
 		return fmt.Errorf("stopped, but acknowledgements did not reach the broker, so messages will come again: %w", err)
 	}
 	if !drained {
-		return fmt.Errorf("stopped after the grace period of %v although the handler has not returned: its messages will come again", e.cfg.Grace)
+		return fmt.Errorf("stopped after the grace period of %v although the handler or the sink has not returned: messages will come again", e.cfg.Grace)
 	}
 	return nil
 }

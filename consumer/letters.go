@@ -166,21 +166,29 @@ func (l *letter) turnedDown(now time.Time, o relay.Outcome) {
 // settleWritten finishes the items of letters that their topics have.
 func (e *engine) settleWritten(written []*letter) {
 	for _, l := range written {
+		if !e.dropLetter(l) {
+			continue // a stop has returned it before the sink answered
+		}
 		if m := l.item.delivery.Message; l.dead {
 			e.watch.deadLettered(m, l.message.Topic)
 		} else {
 			e.watch.count(func(s *Stats) { s.RetryTopics++ })
 		}
 		e.finish(l.item)
-		e.dropLetter(l)
 		e.putBack(l.item.queue, nil, time.Time{}, true)
 	}
 }
 
-func (e *engine) dropLetter(l *letter) {
+// dropLetter reports whether the letter was there.
+func (e *engine) dropLetter(l *letter) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.letters = slices.DeleteFunc(e.letters, func(other *letter) bool { return other == l })
+	at := slices.Index(e.letters, l)
+	if at < 0 {
+		return false
+	}
+	e.letters = slices.Delete(e.letters, at, at+1)
+	return true
 }
 
 func (e *engine) reportRefused(letters []*letter, now time.Time) {

@@ -158,11 +158,12 @@ func (b *memory) Publish(_ context.Context, batch []relay.Message) []relay.Outco
 
 func (b *memory) refusal(m relay.Message) *relay.Outcome {
 	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.refuse == nil {
+	refuse := b.refuse
+	b.mu.Unlock()
+	if refuse == nil {
 		return nil
 	}
-	return b.refuse(m)
+	return refuse(m)
 }
 
 func (b *memory) refuseAs(refuse func(relay.Message) *relay.Outcome) {
