@@ -143,6 +143,31 @@ func TestAPoisonMessageParksItsKeyOnlyUntilItIsCured(t *testing.T) {
 	})
 }
 
+func TestAParkedMessageThatCanNeverBeAppliedLeavesAndTheRestGoesOn(t *testing.T) {
+	testdb.All(t, func(t *testing.T, db testdb.Database) {
+		var hopeless atomic.Bool
+		s := newStage(t, db, []time.Duration{20 * time.Millisecond}, func(m inbox.Message) error {
+			switch {
+			case m.EventID() != "1":
+				return nil
+			case hopeless.Load():
+				return inbox.Permanent(errors.New("hopeless"))
+			default:
+				return errors.New("poison")
+			}
+		})
+		for _, id := range []string{"0", "1", "2", "3"} {
+			s.source.send("k", id)
+		}
+		await.True(t, time.Minute, "everything is acknowledged", func() bool { return s.source.unfinished() == 0 })
+		hopeless.Store(true)
+		await.True(t, time.Minute, "the key goes on", func() bool { return len(s.applied(t, "k")) == 3 })
+		if got := s.applied(t, "k"); !slices.Equal(got, []string{"0", "2", "3"}) {
+			t.Errorf("applied %v", got)
+		}
+	})
+}
+
 // Keys are parked and rejoin all the time while their messages keep coming.
 func TestRejoiningKeysKeepTheirOrder(t *testing.T) {
 	const messages, keys = 600, 3
