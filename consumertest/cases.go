@@ -1,0 +1,434 @@
+package consumertest
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider/consumer"
+	"github.com/postrider/postrider/internal/await"
+	"github.com/postrider/postrider/relay"
+)
+
+func fetchEndsWithItsContext(t *testing.T, f *fixture) {
+	m := f.join()
+	for _, wait := range []time.Duration{0, 300 * time.Millisecond} {
+		ctx, cancel := context.WithTimeout(context.Background(), wait)
+		defer cancel()
+		start := time.Now()
+		got, err := m.Source.Fetch(ctx, 10)
+		if len(got) > 0 || !isContextError(err) {
+			t.Errorf("Fetch of nothing returned %d deliveries and %v, want the error of its context", len(got), err)
+		}
+		if took := time.Since(start); took > wait+10*time.Second {
+			t.Errorf("Fetch returned %v after it began, though its context ended after %v", took, wait)
+		}
+	}
+	f.publish("key")
+	m.fetch(1) // it can be called again
+}
+
+func limitIsKept(t *testing.T, f *fixture) {
+	ids, _ := f.publish(oneKey(10)...)
+	m := f.join()
+	var got []string
+	for len(got) < len(ids) {
+		limit := min(3, len(ids)-len(got))
+		deliveries, err := m.Source.Fetch(deadline(t), limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		checkFetched(t, deliveries, limit)
+		got = append(got, idsOf(deliveries)...)
+	}
+	if !slices.Equal(got, ids) {
+		t.Errorf("got %q, want %q", got, ids)
+	}
+}
+
+// deadline is a context that bounds a call that should not take long.
+func deadline(t testing.TB) context.Context {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func messagesAreExact(t *testing.T, f *fixture) {
+	everyByte := make([]byte, 256)
+	for i := range everyByte {
+		everyByte[i] = byte(i)
+	}
+	batch := []relay.Message{f.message("key"), f.message("key"), f.message("key"), f.message("schlüssel/ä b")}
+	batch[0].Payload = everyByte
+	batch[1].Payload = []byte{}
+	batch[2].Payload = bytes.Repeat(everyByte, 256)
+	batch[3].Headers = append(batch[3].Headers, relay.Header{Name: "X-Text", Value: "grüße, \"a=b; c\""})
+	_, coordinates := f.publishAll(batch)
+	want := make(map[string]int)
+	for i, m := range batch {
+		want[m.EventID] = i
+	}
+	for _, d := range f.join().fetch(len(batch)) {
+		i, ok := want[idOf(d)]
+		if !ok {
+			t.Fatalf("no such message was published: %s", d.Message)
+		}
+		f.checkExact(batch[i], coordinates[i], d)
+	}
+}
+
+func (f *fixture) checkExact(want relay.Message, coordinates string, d *consumer.Delivery) {
+	f.t.Helper()
+	got := d.Message
+	if !bytes.Equal(got.Payload, want.Payload) {
+		f.t.Errorf("%s: payload of %d bytes %.40q, want %d bytes %.40q", got, len(got.Payload), got.Payload, len(want.Payload), want.Payload)
+	}
+	if f.Key && got.Key != want.Key {
+		f.t.Errorf("%s: key %q, want %q", got, got.Key, want.Key)
+	}
+	for _, h := range want.Headers { // a sink may add some of its own
+		if !slices.Contains(got.Headers, header(h)) {
+			f.t.Errorf("%s: no header %+v in %+v", got, h, got.Headers)
+		}
+	}
+	if got.Topic != f.Topic {
+		f.t.Errorf("%s: topic %q, want %q", got, got.Topic, f.Topic)
+	}
+	if got.Coordinates == "" || f.Coordinates && got.Coordinates != coordinates {
+		f.t.Errorf("%s: coordinates %q, want %q", got, got.Coordinates, coordinates)
+	}
+	if age := time.Since(got.At); !got.At.IsZero() && (age > time.Hour || age < -time.Hour) {
+		f.t.Errorf("%s: stored at %v", got, got.At)
+	}
+	if d.Deliveries > 1 {
+		f.t.Errorf("%s: delivered %d times, want 1 or 0", got, d.Deliveries)
+	}
+	if f.Lanes != (d.Lane != "") || f.Lanes && d.Revoked == nil {
+		f.t.Errorf("%s: lane %q, want one with Revoked exactly where there are lanes", got, d.Lane)
+	}
+}
+
+func orderWithinALane(t *testing.T, f *fixture) {
+	all := keys(1000)
+	ids, _ := f.publish(all...)
+	keyOf := make(map[string]string)
+	want := make(map[string][]string)
+	for i, id := range ids {
+		keyOf[id] = all[i]
+		want[all[i]] = append(want[all[i]], id)
+	}
+	got := make(map[string][]string)
+	lanes := make(map[string]string)
+	for _, d := range f.join().fetch(len(ids)) {
+		key := keyOf[idOf(d)]
+		got[key] = append(got[key], idOf(d))
+		if lane, ok := lanes[key]; ok && lane != d.Lane {
+			t.Fatalf("messages of key %s come in the lanes %s and %s", key, lane, d.Lane)
+		}
+		lanes[key] = d.Lane
+	}
+	for key := range want {
+		if !slices.Equal(got[key], want[key]) {
+			t.Errorf("messages of key %s come in another order than they were published", key)
+		}
+	}
+}
+
+func finishedIsOver(t *testing.T, f *fixture) {
+	f.publish(keys(100)...)
+	m := f.join()
+	m.fetch(100)
+	m.finishAll()
+	m.close()
+	f.onlyComes(nil)
+}
+
+func unfinishedComesAgainAfterClose(t *testing.T, f *fixture) {
+	ids, _ := f.publish(keys(100)...)
+	m := f.join()
+	m.fetch(100)
+	m.close()
+	f.onlyComes(ids)
+}
+
+func unfinishedComesAgainAfterACut(t *testing.T, f *fixture) {
+	ids, _ := f.publish(keys(100)...)
+	m := f.join()
+	if m.Proxy == nil {
+		t.Skip("no proxy")
+	}
+	m.fetch(100)
+	m.Proxy.Cut()
+	f.onlyComes(ids)
+}
+
+// unfinishedInTheMiddle finishes the first and the third of five.
+func unfinishedInTheMiddle(t *testing.T, f *fixture) {
+	ids, _ := f.publish(oneKey(5)...)
+	m := f.join()
+	got := m.fetch(5)
+	m.Source.Finish(got[2])
+	m.Source.Finish(got[0])
+	m.flush() // does not wait for the second
+	m.close()
+	if f.Lanes {
+		f.onlyComes(ids[1:])
+	} else {
+		f.onlyComes([]string{ids[1], ids[3], ids[4]})
+	}
+}
+
+// keptWhileTheSourceLives holds messages for longer than the broker waits for a member that has gone silent.
+func keptWhileTheSourceLives(t *testing.T, f *fixture) {
+	f.publish(keys(40)...)
+	m := f.join()
+	m.fetch(40)
+	if f.Lanes { // another member would have lanes revoked
+		time.Sleep(3 * f.Expiry)
+	} else {
+		if others := f.join().fetchFor(3 * f.Expiry); len(others) > 0 {
+			t.Errorf("%d messages went to another member while the source lives", len(others))
+		}
+	}
+	m.finishAll()
+	m.close()
+	f.onlyComes(nil)
+}
+
+// returnedComesAgain has a lone member get again what it returned, and later ones of a lane as well.
+func returnedComesAgain(t *testing.T, f *fixture) {
+	ids, _ := f.publish(oneKey(5)...)
+	m := f.join()
+	got := m.fetch(5)
+	m.Source.Finish(got[:2]...)
+	m.Source.Return(got[2:]...)
+	m.mine = nil
+	checkSame(t, idsOf(m.fetch(3)), ids[2:])
+	m.finishAll()
+	m.close()
+	f.onlyComes(nil)
+}
+
+func returnedGoesToOthers(t *testing.T, f *fixture) {
+	ids, _ := f.publish(keys(40)...)
+	m := f.join()
+	m.Source.Return(m.fetch(40)...)
+	m.close()
+	f.onlyComes(ids)
+}
+
+// membersShareTheWork publishes until both of two members have got something.
+func membersShareTheWork(t *testing.T, f *fixture) {
+	start := func() *loop {
+		m := f.join()
+		return m.run(true, func(d *consumer.Delivery) { m.Source.Finish(d) })
+	}
+	a, b := start(), start()
+	var ids []string
+	await.True(t, patience, "both members get something", func() bool {
+		more, _ := f.publish(keys(80)...)
+		ids = append(ids, more...)
+		return len(ids) > 400 && len(a.ids()) > 0 && len(b.ids()) > 0
+	})
+	waitFor(t, ids, a, b)
+	a.stop()
+	b.stop()
+	a.member.flush()
+	b.member.flush()
+	checkSame(t, append(a.ids(), b.ids()...), ids)
+	a.member.close()
+	b.member.close()
+	f.onlyComes(nil)
+}
+
+// revokedLanesWait has a member hold everything while another one joins. Of each lane that goes, half is finished and the rest
+// returned: only then, and only that, comes to the other.
+func revokedLanesWait(t *testing.T, f *fixture) {
+	ids, _ := f.publish(keys(200)...)
+	m := f.join()
+	held := m.fetch(len(ids))
+	holder := m.run(true, func(d *consumer.Delivery) { t.Errorf("%s came again to its holder", d.Message) })
+	other := f.join()
+	heir := other.run(true, func(d *consumer.Delivery) { other.Source.Finish(d) })
+	var going, staying map[string][]*consumer.Delivery
+	await.True(t, patience, "a lane is revoked", func() bool {
+		going, staying = byRevocation(held)
+		return len(going) > 0
+	})
+	time.Sleep(time.Second) // a lane that does not wait goes at once
+	if early := heir.ids(); len(early) > 0 {
+		t.Errorf("%d messages went to the other member while they were in hand", len(early))
+	}
+	going, staying = byRevocation(held)
+	var returned []string
+	for _, lane := range going {
+		half := len(lane) / 2
+		m.Source.Finish(lane[:half]...)
+		m.Source.Return(lane[half:]...)
+		returned = append(returned, idsOf(lane[half:])...)
+	}
+	waitFor(t, returned, heir)
+	for _, lane := range staying {
+		m.Source.Finish(lane...)
+	}
+	holder.stop()
+	heir.stop()
+	m.flush()
+	other.flush()
+	checkSame(t, heir.ids(), returned)
+	m.close()
+	other.close()
+	f.onlyComes(nil)
+}
+
+func byRevocation(held []*consumer.Delivery) (going, staying map[string][]*consumer.Delivery) {
+	going, staying = make(map[string][]*consumer.Delivery), make(map[string][]*consumer.Delivery)
+	for _, d := range held {
+		select {
+		case <-d.Revoked:
+			going[d.Lane] = append(going[d.Lane], d)
+		default:
+			staying[d.Lane] = append(staying[d.Lane], d)
+		}
+	}
+	return going, staying
+}
+
+func pausedLanesWait(t *testing.T, f *fixture) {
+	m := f.join()
+	first, _ := f.publish(keys(40)...)
+	paused := ""
+	laneOf := make(map[int]string) // by place among the keys
+	for _, d := range m.fetch(len(first)) {
+		laneOf[slices.Index(first, idOf(d))] = d.Lane
+		paused = d.Lane
+	}
+	m.finishAll()
+	m.Source.Pause(paused)
+	second, _ := f.publish(keys(40)...)
+	var waiting, going []string
+	for i, id := range second {
+		if laneOf[i] == paused {
+			waiting = append(waiting, id)
+		} else {
+			going = append(going, id)
+		}
+	}
+	checkSame(t, idsOf(m.fetch(len(going))), going)
+	if early := m.fetchFor(time.Second); len(early) > 0 {
+		t.Errorf("%d messages came from a lane that is paused", len(early))
+	}
+	m.Source.Resume(paused)
+	checkSame(t, idsOf(m.fetch(len(waiting))), waiting)
+	m.finishAll()
+	m.close()
+	f.onlyComes(nil)
+}
+
+// brokerAwayAndBack cuts the network of the member for longer than it takes to see that.
+func brokerAwayAndBack(t *testing.T, f *fixture) {
+	m := f.join()
+	if m.Proxy == nil {
+		t.Skip("no proxy")
+	}
+	f.goesOn(m, func() {
+		m.Proxy.Cut()
+		f.publish(keys(10)...)
+		ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+		defer cancel()
+		if err := m.Source.Flush(ctx); err == nil {
+			t.Errorf("Flush tells of no error without a connection")
+		}
+	}, m.Proxy.Heal, 10)
+}
+
+func brokerRestarted(t *testing.T, f *fixture) {
+	if f.Restart == nil {
+		t.Skip("the harness does not restart the broker")
+	}
+	f.goesOn(f.join(), func() {}, func() { f.Restart(t) }, 0)
+}
+
+// goesOn checks that a member goes on after a trouble, with what was published meanwhile as well. What is finished in the trouble
+// is not lost, unless the broker has given it to nobody in particular again: it comes at most once more.
+func (f *fixture) goesOn(m *member, trouble, end func(), meanwhile int) {
+	before, _ := f.publish(keys(40)...)
+	m.fetch(len(before))
+	m.finishAll()
+	inHand, _ := f.publish(keys(40)...)
+	m.fetch(len(inHand))
+	m.Source.Finish(m.mine...)
+	m.mine = nil
+	trouble()
+	end()
+	l := m.run(false, func(d *consumer.Delivery) { m.Source.Finish(d) })
+	after, _ := f.publish(keys(40)...)
+	waitFor(f.t, after, l)
+	await.True(f.t, patience, "what was published in the trouble comes", func() bool {
+		return len(without(l.ids(), append(inHand, after...))) >= meanwhile
+	})
+	l.stop()
+	m.flush()
+	for _, id := range l.ids() {
+		if slices.Contains(before, id) {
+			f.t.Errorf("%s came again, though it was finished before the trouble", id)
+		}
+	}
+	m.close()
+	f.onlyComes(nil)
+}
+
+// concurrentUse has several goroutines fetch, return each message once, and finish it, with every other method called meanwhile.
+func concurrentUse(t *testing.T, f *fixture) {
+	m := f.join()
+	var mu sync.Mutex
+	returned := make(map[string]bool)
+	finished := make(map[string]bool)
+	lane := ""
+	take := func(d *consumer.Delivery) {
+		mu.Lock()
+		defer mu.Unlock()
+		id := idOf(d)
+		lane = d.Lane
+		if !returned[id] && strings.HasSuffix(id, "0") {
+			returned[id] = true
+			m.Source.Return(d)
+			return
+		}
+		finished[id] = true
+		m.Source.Finish(d)
+	}
+	loops := []*loop{m.run(true, take), m.run(true, take), m.run(true, take)}
+	var ids []string
+	for range 10 {
+		more, _ := f.publish(keys(100)...)
+		ids = append(ids, more...)
+		m.flush()
+		mu.Lock()
+		name := lane
+		mu.Unlock()
+		m.Source.Pause(name)
+		m.Source.Resume(name)
+	}
+	await.True(t, patience, "every message is finished", func() bool {
+		mu.Lock()
+		defer mu.Unlock()
+		for _, id := range ids {
+			if !finished[id] {
+				return false
+			}
+		}
+		return true
+	})
+	for _, l := range loops {
+		l.stop()
+	}
+	// What was returned may have its lane's later ones come again: all of that is finished by now or in hand of nobody.
+	m.flush()
+	m.close()
+	f.onlyComes(nil)
+}

@@ -1,0 +1,96 @@
+// Package consumertest is the conformance suite for sources. A source that passes it against its real broker keeps the
+// contract of consumer.Source.
+//
+//	func TestSourceConformance(t *testing.T) {
+//		consumertest.Run(t, consumertest.Harness{Lanes: true, Expiry: 6 * time.Second, Open: func(t testing.TB) consumertest.Group { ... }})
+//	}
+package consumertest
+
+import (
+	"testing"
+	"time"
+
+	"github.com/postrider/postrider/consumer"
+	"github.com/postrider/postrider/relay"
+	"github.com/postrider/postrider/sinktest"
+)
+
+// Harness says what the broker is like, and opens groups on it.
+type Harness struct {
+	// Open gives a case a topic that is empty and that nobody else uses, and a consumer group on it that has no member. It ends
+	// both with t.Cleanup.
+	Open func(t testing.TB) Group
+
+	// Lanes says that the broker gives its messages out by lanes, keeps one position for each, and takes lanes away: Kafka.
+	// A topic must have at least two then, and the keys must spread over them. Otherwise the broker keeps an acknowledgement of
+	// each message.
+	Lanes bool
+
+	// Expiry is how long the broker waits for a member that has gone silent, or for an acknowledgement, before it gives what
+	// the member has to others. Make it short, and it is what the cases that need it to pass wait for, several times.
+	Expiry time.Duration
+
+	// Coordinates says that the coordinates of a message are those that the sink told when it was published.
+	Coordinates bool
+
+	// Key says that the broker keeps the key of a message.
+	Key bool
+}
+
+// Group is a topic and a consumer group that reads it.
+type Group struct {
+	// Sink publishes to the topic, with connections of its own that no Proxy is on. The harness closes it.
+	Sink relay.Sink
+
+	// Topic is where Sink is to publish, and Message.Topic of what is read.
+	Topic string
+
+	// Join opens a source that is one more member of the group. The suite closes it.
+	Join func(t testing.TB) Member
+
+	// Restart ends the broker without warning and starts it again on its data. Nil, its case is not run.
+	Restart func(t testing.TB)
+}
+
+// Member is a source, and the network between it and the broker. Without a Proxy the cases that cut it are not run.
+type Member struct {
+	Source consumer.Source
+	Proxy  *sinktest.Proxy
+}
+
+// Run runs the suite. Each case opens a group of its own. Cases run side by side.
+func Run(t *testing.T, h Harness) {
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			if c.lanesOnly && !h.Lanes {
+				t.Skip("the broker has no lanes")
+			}
+			c.check(t, &fixture{t: t, Harness: h, Group: h.Open(t)})
+		})
+	}
+}
+
+var cases = []struct {
+	name      string
+	lanesOnly bool
+	check     func(t *testing.T, f *fixture)
+}{
+	{"FetchEndsWithItsContext", false, fetchEndsWithItsContext},
+	{"LimitIsKept", false, limitIsKept},
+	{"MessagesAreExact", false, messagesAreExact},
+	{"OrderWithinALane", false, orderWithinALane},
+	{"FinishedIsOver", false, finishedIsOver},
+	{"UnfinishedComesAgainAfterClose", false, unfinishedComesAgainAfterClose},
+	{"UnfinishedComesAgainAfterACut", false, unfinishedComesAgainAfterACut},
+	{"UnfinishedInTheMiddle", false, unfinishedInTheMiddle},
+	{"KeptWhileTheSourceLives", false, keptWhileTheSourceLives},
+	{"ReturnedComesAgain", false, returnedComesAgain},
+	{"ReturnedGoesToOthers", false, returnedGoesToOthers},
+	{"MembersShareTheWork", false, membersShareTheWork},
+	{"RevokedLanesWait", true, revokedLanesWait},
+	{"PausedLanesWait", true, pausedLanesWait},
+	{"BrokerAwayAndBack", false, brokerAwayAndBack},
+	{"BrokerRestarted", false, brokerRestarted},
+	{"ConcurrentUse", false, concurrentUse},
+}
