@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -23,11 +24,21 @@ func TestRebalanceUnderLoad(t *testing.T) {
 		defer close(published)
 		publishFlow(t, group.Sink, group.Topic, messages)
 	}()
-	leave := []func(){startMember(t, group.Join(t).Source, book), startMember(t, group.Join(t).Source, book)}
+	var leave []func()
+	join := func() { // returns when the new member has work, which in a full group was revoked from another
+		var finished atomic.Int64
+		leave = append(leave, startMember(t, group.Join(t).Source, func(d *consumer.Delivery) {
+			book.enter(d)
+			finished.Add(1)
+		}))
+		await.True(t, time.Minute, "the new member has work", func() bool { return finished.Load() > 0 || book.count() == messages })
+	}
+	join()
+	join()
 	for flowing := true; flowing; {
-		leave = append(leave, startMember(t, group.Join(t).Source, book))
+		join()
 		before := book.count()
-		await.True(t, time.Minute, "the group goes on", func() bool { return book.count() >= min(before+2000, messages) })
+		await.True(t, time.Minute, "the group goes on", func() bool { return book.count() >= min(before+500, messages) })
 		leave[0]()
 		leave = leave[1:]
 		select {
@@ -90,7 +101,7 @@ func publishFlow(t *testing.T, sink relay.Sink, topic string, messages int) {
 
 // startMember has four workers finish what the source fetches, each after a moment. What it returns leaves in order: the workers
 // end what they have, and the rest is returned.
-func startMember(t *testing.T, source consumer.Source, book *finishedBook) (leave func()) {
+func startMember(t *testing.T, source consumer.Source, finish func(*consumer.Delivery)) (leave func()) {
 	ctx, cancel := context.WithCancel(context.Background())
 	var running sync.WaitGroup
 	work := make(chan *consumer.Delivery, 100)
@@ -116,7 +127,7 @@ func startMember(t *testing.T, source consumer.Source, book *finishedBook) (leav
 					source.Return(d)
 				default:
 					time.Sleep(time.Millisecond / 2) // the effect
-					book.enter(d)
+					finish(d)
 					source.Finish(d)
 				}
 			}
