@@ -9,7 +9,7 @@ import (
 type EventError struct {
 	Index   int    // which of the events given to Add, counted from 0
 	Field   string // the column that the value was meant for
-	Problem string // what is wrong, and what is allowed; it never contains payload
+	Problem string // what is wrong, and what is allowed; it never contains payload, unless an error of Config.Validate does
 }
 
 func (e *EventError) Error() string {

@@ -29,6 +29,12 @@ type Config struct {
 	// Trace, when set, is called once by each Add for headers such as traceparent and tracestate, which events
 	// get that do not have them already. An OpenTelemetry propagator's Inject fills such a map.
 	Trace func(ctx context.Context) map[string]string
+
+	// Validate, when set, is called with each event that is otherwise fit to be added, as it would be written, and
+	// says what is wrong with it: package contract has it for the payloads of event types. Its error becomes EventErrors: an
+	// *EventError, and each of EventErrors and of joined errors, is one, with the index of the event; any other is one about
+	// the payload. The error should not tell values of the payload: errors end in logs. It may be called concurrently.
+	Validate func(Event) error
 }
 
 // Outbox adds events to one outbox table. It holds no connection and starts no goroutine, needs no closing, and is

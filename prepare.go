@@ -13,6 +13,7 @@ type rules struct {
 	binary     bool
 	maxPayload int
 	trace      func(ctx context.Context) map[string]string
+	validate   func(Event) error
 }
 
 func (c Config) rules() (rules, error) {
@@ -22,7 +23,7 @@ func (c Config) rules() (rules, error) {
 	if c.MaxPayload == 0 {
 		c.MaxPayload = DefaultMaxPayload
 	}
-	return rules{binary: c.Binary, maxPayload: c.MaxPayload, trace: c.Trace}, nil
+	return rules{binary: c.Binary, maxPayload: c.MaxPayload, trace: c.Trace, validate: c.Validate}, nil
 }
 
 // Prepare returns events as Add writes them: checked, with an id, a content type and the headers of cfg.Trace, and with At
@@ -45,13 +46,35 @@ func (r rules) prepare(ctx context.Context, events []Event) ([]Event, error) {
 	prepared := make([]Event, len(events))
 	for i, e := range events {
 		e.Headers = withTrace(e.Headers, traced)
-		problems = append(problems, r.check(i, &e)...)
+		wrong := r.check(i, &e)
 		prepared[i] = complete(e)
+		if wrong == nil && r.validate != nil {
+			wrong = problemsOf(i, r.validate(prepared[i]))
+		}
+		problems = append(problems, wrong...)
 	}
 	if problems != nil {
 		return nil, problems
 	}
 	return prepared, nil
+}
+
+// problemsOf makes the problems of the event at index out of an error of Config.Validate.
+func problemsOf(index int, err error) EventErrors {
+	switch err := err.(type) { //nolint:errorlint // what is wrapped is taken apart here
+	case nil:
+		return nil
+	case *EventError:
+		return EventErrors{{Index: index, Field: err.Field, Problem: err.Problem}}
+	case interface{ Unwrap() []error }:
+		var problems EventErrors
+		for _, one := range err.Unwrap() {
+			problems = append(problems, problemsOf(index, one)...)
+		}
+		return problems
+	default:
+		return EventErrors{{Index: index, Field: "payload", Problem: err.Error()}}
+	}
 }
 
 // complete fills in what an event may leave open. At is rounded up, so that no event is published before its time.

@@ -38,3 +38,26 @@ func TestPrepareRefusesWhatAddRefuses(t *testing.T) {
 		t.Error("a mistake of the configuration was not told")
 	}
 }
+
+func TestErrorsOfValidateBecomeEventErrors(t *testing.T) {
+	event := postrider.Event{AggregateType: "order", AggregateID: "1", Type: "Placed", Payload: []byte("{}")}
+	unfit := event
+	unfit.Payload = nil
+	seen := 0
+	cfg := postrider.Config{Validate: func(e postrider.Event) error {
+		seen++
+		if len(e.ID) != 36 || e.ContentType == "" {
+			t.Errorf("Validate was called with %+v", e)
+		}
+		return errors.Join(errors.New("is bad"), postrider.EventErrors{{Index: 9, Field: "topic", Problem: "is wrong"}})
+	}}
+	_, err := postrider.Prepare(t.Context(), cfg, []postrider.Event{unfit, event})
+	problems, _ := errors.AsType[postrider.EventErrors](err)
+	if len(problems) != 3 || *problems[1] != (postrider.EventError{Index: 1, Field: "payload", Problem: "is bad"}) ||
+		*problems[2] != (postrider.EventError{Index: 1, Field: "topic", Problem: "is wrong"}) {
+		t.Errorf("got %v", err)
+	}
+	if seen != 1 {
+		t.Errorf("Validate was called %d times, want once: the other event is not fit", seen)
+	}
+}
