@@ -70,6 +70,15 @@ func TestFields(t *testing.T) {
 	}
 }
 
+func TestPathsIntoArrays(t *testing.T) {
+	for path, found := range map[string]bool{"/0": true, "/1/n": true, "/01": false, "/-1": false, "/2": false, "/-": false, "/n": false} {
+		c := newContract(t, contract.Config{Fields: map[string][]contract.Field{"A": {{Path: path}}}})
+		if err := c.Event(postrider.Event{Type: "A", Payload: []byte(`[0, {"n": 1}]`)}); (err == nil) != found {
+			t.Errorf("%s: %v, want found %v", path, err, found)
+		}
+	}
+}
+
 func TestEveryProblemIsTold(t *testing.T) {
 	c := newContract(t, contract.Config{
 		Fields: map[string][]contract.Field{"Placed": {{Path: "/a", Kind: contract.String}, {Path: "/b"}}},

@@ -28,6 +28,9 @@ type Config struct {
 	// Trace, when set, is called once by each Add for headers such as traceparent and tracestate, which events
 	// get that do not have them already.
 	Trace func(ctx context.Context) map[string]string
+
+	// Validate, when set, says what is wrong with an event, as that of postrider.Config does.
+	Validate func(postrider.Event) error
 }
 
 // Outbox adds events to one outbox collection. It starts no goroutine, needs no closing, and is safe for concurrent use.
@@ -42,7 +45,7 @@ type Outbox struct {
 // in config. It does not talk to the server.
 func New(events *driver.Collection, config Config) (*Outbox, error) {
 	all, collectionErr := collectionsOf(events)
-	rules := postrider.Config{Binary: config.Binary, MaxPayload: config.MaxPayload, Trace: config.Trace}
+	rules := postrider.Config{Binary: config.Binary, MaxPayload: config.MaxPayload, Trace: config.Trace, Validate: config.Validate}
 	_, configErr := postrider.Prepare(context.Background(), postrider.Config{MaxPayload: config.MaxPayload}, nil)
 	if err := errors.Join(collectionErr, configErr); err != nil {
 		return nil, err

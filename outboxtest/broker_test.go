@@ -118,7 +118,7 @@ func TestReturnedMessagesComeAgainInOrder(t *testing.T) {
 		s := b.Source("g", "orders")
 		d := fetch(t, s, 100)
 		s.Return(d[2], d[0])
-		s.Return(d[0])
+		s.Finish(d[0]) // is no longer in hand
 		again := fetch(t, s, 100)
 		if ids(again) != "1 3" || again[0].Deliveries != 2 {
 			t.Errorf("got %s", ids(again))
@@ -207,6 +207,10 @@ func TestRebalanceWaitsForWhatIsInHand(t *testing.T) {
 		}
 		if d := fetch(t, first, 100); ids(d) != ids(got) {
 			t.Errorf("after the new member has died the old one gets %s, want %s", ids(d), ids(got))
+		}
+		first.Return(moving...) // of the first time that it had them
+		if !nothing(t, first) {
+			t.Error("what was returned of an earlier loan came again")
 		}
 		if _, err := second.Fetch(t.Context(), 1); err == nil {
 			t.Error("a closed source fetches")

@@ -189,15 +189,20 @@ func TestAddIsRefusedWithoutATransaction(t *testing.T) {
 }
 
 func TestUnfitEventsAreRefusedBeforeAnythingIsSent(t *testing.T) {
-	s := newStage(t, mongo.Config{})
+	s := newStage(t, mongo.Config{Validate: func(e postrider.Event) error {
+		if e.AggregateID == "18" {
+			return errors.New("breaks its contract")
+		}
+		return nil
+	}})
 	ctx, _ := s.begin(t)
 	s.take()
 	bad := order("")
 	bad.Payload = []byte(`{`)
-	_, err := s.outbox.Add(ctx, order("17"), bad)
+	_, err := s.outbox.Add(ctx, order("17"), bad, order("18"))
 	problems, ok := errors.AsType[postrider.EventErrors](err)
-	if !ok || len(problems) != 2 || problems[0].Index != 1 {
-		t.Errorf("got %v, want two EventErrors of event 1", err)
+	if !ok || len(problems) != 3 || problems[0].Index != 1 || problems[2].Index != 2 {
+		t.Errorf("got %v, want two EventErrors of event 1 and one of event 2", err)
 	}
 	if sent := s.take(); len(sent) > 0 {
 		t.Errorf("sent %s", sent)
