@@ -53,8 +53,9 @@ func nodeConsumer(t *testing.T, server string) {
 	}
 	t.Cleanup(func() { sink.Close() })
 
-	const waiting = "SELECT count(*) FROM information_schema.processlist WHERE db = database() AND info LIKE 'INSERT INTO balances%' AND time >= 1"
-	s := &stage{db: db.DB, waiting: waiting, sink: sink, topic: "/" + queue, command: func() *exec.Cmd {
+	const waiting = "SELECT coalesce(max(id), 0) FROM information_schema.processlist " +
+		"WHERE db = database() AND info LIKE 'INSERT INTO balances%' AND time >= 1"
+	s := &stage{db: db.DB, waiting: waiting, endIt: "KILL %d", sink: sink, topic: "/" + queue, command: func() *exec.Cmd {
 		command := exec.Command("node", examples+"node/consumer.cjs") //nolint:noctx // the test ends it by signals
 		command.Env = append(os.Environ(), "NODE_PATH="+modules, "AMQP_URL="+rabbit, "QUEUE="+queue,
 			"CONSUMER=node", "DATABASE_URL="+address.String())

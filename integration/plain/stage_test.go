@@ -30,7 +30,8 @@ const (
 type stage struct {
 	db      *sql.DB
 	command func() *exec.Cmd
-	waiting string // counts the effects that have been waiting for a lock for a while
+	waiting string // finds a session whose effect has been waiting for a lock for a while, or 0
+	endIt   string // ends that session: %d
 	sink    relay.Sink
 	topic   string
 }
@@ -227,8 +228,17 @@ func (s *stage) killInEffect(t *testing.T) {
 	if _, err := tx.ExecContext(t.Context(), "SELECT amount FROM balances WHERE wallet = 'w-1' FOR UPDATE"); err != nil {
 		t.Fatal(err)
 	}
-	await.True(t, patience, "the victim waits in an effect", func() bool { return s.number(t, s.waiting) > 0 })
+	session := 0
+	await.True(t, patience, "the victim waits in an effect", func() bool {
+		session = s.number(t, s.waiting)
+		return session > 0
+	})
 	if err := victim.end(t, syscall.SIGKILL); err == nil {
 		t.Fatal("the victim was not killed")
 	}
+	// The database would carry out the statement before it sees that nobody is there any more.
+	if _, err := s.db.ExecContext(t.Context(), fmt.Sprintf(s.endIt, session)); err != nil {
+		t.Fatal(err)
+	}
+	await.True(t, patience, "the session of the victim has ended", func() bool { return s.number(t, s.waiting) == 0 })
 }
