@@ -6,6 +6,6 @@
 //	}})
 //	outbox, err := postrider.New(postrider.Config{Dialect: postrider.PostgreSQL, Validate: contracts.Event})
 //
-// Contract.Message is the same for a consumer. Fields is for the few things that a consumer cannot do without;
+// Contract.Message is the same for a consumer, and Contract.Handler for the handler of a consumer.Consumer. Fields is for the few things that a consumer cannot do without;
 // package postriderjsonschema, a module of its own, makes checks of JSON Schemas.
 package contract
