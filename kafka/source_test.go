@@ -15,6 +15,7 @@ func TestSourceConformance(t *testing.T) {
 		Lanes:       true,
 		Expiry:      shortestSession,
 		Coordinates: true,
+		Cuts:        true,
 		Key:         true,
 	})
 }
