@@ -24,7 +24,7 @@ func fetchEndsWithItsContext(t *testing.T, f *fixture) {
 		if len(got) > 0 || !isContextError(err) {
 			t.Errorf("Fetch of nothing returned %d deliveries and %v, want the error of its context", len(got), err)
 		}
-		if took := time.Since(start); took > wait+10*time.Second {
+		if took := time.Since(start); took > wait+slack {
 			t.Errorf("Fetch returned %v after it began, though its context ended after %v", took, wait)
 		}
 	}
@@ -295,6 +295,42 @@ func byRevocation(held []*consumer.Delivery) (going, staying map[string][]*consu
 		}
 	}
 	return going, staying
+}
+
+// othersGoOnWhileALaneWaits has a member hold what it has of the lanes that go. Those that stay are served meanwhile, and Fetch ends
+// with its context.
+func othersGoOnWhileALaneWaits(t *testing.T, f *fixture) {
+	first, _ := f.publish(keys(40)...)
+	m := f.join()
+	held := m.fetch(len(first))
+	laneOf := make([]string, len(first)) // by place among the keys
+	for _, d := range held {
+		laneOf[slices.Index(first, idOf(d))] = d.Lane
+	}
+	other := f.join()
+	heir := other.run(true, func(d *consumer.Delivery) { other.Source.Finish(d) })
+	var going map[string][]*consumer.Delivery
+	await.True(t, patience, "a lane is revoked", func() bool {
+		going, _ = byRevocation(held)
+		return len(going) > 0
+	})
+	second, _ := f.publish(keys(40)...)
+	var mine, others []string
+	for i, id := range second {
+		if _, goes := going[laneOf[i]]; goes {
+			others = append(others, id)
+		} else {
+			mine = append(mine, id)
+		}
+	}
+	checkSame(t, idsOf(m.fetchFor(5*time.Second)), mine)
+	m.finishAll()
+	waitFor(t, others, heir)
+	heir.stop()
+	other.flush()
+	m.close()
+	other.close()
+	f.onlyComes(nil)
 }
 
 func pausedLanesWait(t *testing.T, f *fixture) {

@@ -102,4 +102,5 @@ var cases = []struct {
 	{"BrokerAwayAndBack", ofCuts, brokerAwayAndBack},
 	{"BrokerRestarted", ofRestarts, brokerRestarted},
 	{"ConcurrentUse", always, concurrentUse},
+	{"OthersGoOnWhileALaneWaits", ofLanes, othersGoOnWhileALaneWaits},
 }

@@ -20,6 +20,9 @@ import (
 // patience bounds every wait of the suite, so that a source that never returns fails instead of hanging.
 const patience = 2 * time.Minute
 
+// slack is how late Fetch may be after its context has ended, on a machine that is busy.
+const slack = 5 * time.Second
+
 const idHeader = "X-Event-Id"
 
 var lastID atomic.Int64
@@ -135,8 +138,12 @@ func (m *member) fetchFor(d time.Duration) (all []*consumer.Delivery) {
 	m.t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), d)
 	defer cancel()
+	start := time.Now()
 	for {
 		got, err := m.Source.Fetch(ctx, 100)
+		if late := time.Since(start) - d; late > slack {
+			m.t.Errorf("Fetch returned %v after its context had ended", late)
+		}
 		if ctx.Err() != nil && err != nil {
 			m.mine = append(m.mine, all...)
 			return all

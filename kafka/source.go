@@ -25,14 +25,15 @@ type Source struct {
 	client    *kgo.Client
 	committer sync.WaitGroup
 	end       context.CancelFunc
-	committed sync.Mutex // held while offsets are on their way, so that they arrive in order
 
-	turn chan struct{} // holds one token while somebody polls
+	committing chan struct{} // holds one token while offsets are on their way, so that they arrive in order
+	turn       chan struct{} // holds one token while somebody polls
 
 	mu         sync.Mutex
-	settled    sync.Cond                  // something was finished or returned, or the source is closed
+	changed    sync.Cond                  // something was finished or returned, a poll began or ended, or the source is closed
 	partitions map[string]*ownedPartition // by lane
-	wake       context.CancelFunc         // ends the poll that waits, nil unless one does
+	wake       context.CancelFunc         // ends the poll of the client, nil unless there is one
+	assigning  bool                       // no poll of the client begins
 	closed     bool
 }
 
@@ -47,8 +48,13 @@ func openSource(c SourceConfig, extra ...kgo.Opt) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("kafka source: %w", err)
 	}
-	s := &Source{config: c, turn: make(chan struct{}, 1), partitions: make(map[string]*ownedPartition)}
-	s.settled.L = &s.mu
+	s := &Source{
+		config:     c,
+		committing: make(chan struct{}, 1),
+		turn:       make(chan struct{}, 1),
+		partitions: make(map[string]*ownedPartition),
+	}
+	s.changed.L = &s.mu
 	options := append(c.options(), kgo.OnPartitionsAssigned(s.assigned), kgo.OnPartitionsRevoked(s.revoked), kgo.OnPartitionsLost(s.lost))
 	s.client, err = kgo.NewClient(append(options, extra...)...)
 	if err != nil {
@@ -82,22 +88,25 @@ func (s *Source) Fetch(ctx context.Context, limit int) ([]*consumer.Delivery, er
 	}
 }
 
-// poll returns nothing when it was woken.
+// poll returns nothing when it was woken. What the client has already handed out of a partition that goes meanwhile is left out:
+// nobody holds it, so the partition does not wait for it, and it comes to the next owner.
 func (s *Source) poll(ctx context.Context, limit int) ([]*consumer.Delivery, error) {
 	waiting, wake := context.WithCancel(ctx)
 	defer wake()
-	if again := s.lendAgain(limit, wake); len(again) > 0 {
+	if again := s.beginPoll(limit, wake); len(again) > 0 {
 		return again, nil
 	}
 	fetches := s.client.PollRecords(waiting, limit)
-	defer s.client.AllowRebalance()
-	return s.lend(fetches), failure(fetches)
+	return s.endPoll(fetches), failure(fetches)
 }
 
-// lendAgain returns what was returned. If that is nothing, wake is called once something is.
-func (s *Source) lendAgain(limit int, wake context.CancelFunc) (deliveries []*consumer.Delivery) {
+// beginPoll returns what was returned. If that is nothing, a poll of the client begins, which wake ends.
+func (s *Source) beginPoll(limit int, wake context.CancelFunc) (deliveries []*consumer.Delivery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	for s.assigning {
+		s.changed.Wait()
+	}
 	for _, p := range s.partitions {
 		deliveries = append(deliveries, p.deliverAgain(limit-len(deliveries))...)
 	}
@@ -107,12 +116,13 @@ func (s *Source) lendAgain(limit int, wake context.CancelFunc) (deliveries []*co
 	return deliveries
 }
 
-func (s *Source) lend(fetches kgo.Fetches) (deliveries []*consumer.Delivery) {
+func (s *Source) endPoll(fetches kgo.Fetches) (deliveries []*consumer.Delivery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.wake = nil
+	s.changed.Broadcast()
 	fetches.EachRecord(func(r *kgo.Record) {
-		if p := s.partitions[laneName(r.Topic, r.Partition)]; p != nil {
+		if p := s.partitions[laneName(r.Topic, r.Partition)]; p != nil && !p.going {
 			deliveries = append(deliveries, p.deliver(r))
 		}
 	})
@@ -155,7 +165,7 @@ func (s *Source) settle(deliveries []*consumer.Delivery, how func(*ownedPartitio
 		}
 	}
 	s.wakePoll()
-	s.settled.Broadcast()
+	s.changed.Broadcast()
 }
 
 // wakePoll ends the poll that waits, if something can be delivered again. mu is held.
@@ -214,14 +224,14 @@ const closeTimeout = 5 * time.Second
 func (s *Source) Close() error {
 	s.mu.Lock()
 	s.closed = true
-	s.settled.Broadcast()
+	s.changed.Broadcast()
 	s.mu.Unlock()
 	s.end()
 	s.committer.Wait()
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
 	err := s.commit(ctx, s.all)
-	s.client.CloseAllowingRebalance()
+	s.client.Close()
 	if err != nil {
 		return fmt.Errorf("%w; what was finished since the last commit comes again", err)
 	}

@@ -82,7 +82,6 @@ func (c SourceConfig) options() []kgo.Opt {
 		kgo.HeartbeatInterval(c.SessionTimeout/10),
 		kgo.RebalanceTimeout(c.RebalanceTimeout),
 		kgo.DisableAutoCommit(),
-		kgo.BlockRebalanceOnPoll(), // a lane cannot be revoked between a poll and the note of what it brought
 	)
 	if c.InstanceID != "" {
 		opts = append(opts, kgo.InstanceID(c.InstanceID))

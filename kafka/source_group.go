@@ -11,17 +11,25 @@ import (
 	"github.com/twmb/franz-go/pkg/kmsg"
 )
 
-// assigned begins the lanes of partitions that the group has given to this member.
+// assigned begins the lanes of partitions that the group has given to this member. It ends the poll that waits, which may hold
+// records of the same partition from before it went: they must not count as the lane's first.
 func (s *Source) assigned(_ context.Context, _ *kgo.Client, topics map[string][]int32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.assigning = true
+	for s.wake != nil {
+		s.wake()
+		s.changed.Wait()
+	}
+	s.assigning = false
+	s.changed.Broadcast()
 	each(topics, func(topic string, number int32) {
 		s.partitions[laneName(topic, number)] = newPartition(topic, number)
 	})
 }
 
-// revoked waits for what is in hand, commits, and gives the partitions up. The client goes on with its heartbeats meanwhile, and
-// asks no other partition of this member to wait.
+// revoked waits for what is in hand, commits, and gives the partitions up. The client goes on with its heartbeats and the other
+// partitions meanwhile.
 func (s *Source) revoked(ctx context.Context, client *kgo.Client, topics map[string][]int32) {
 	going := s.take(topics)
 	if len(going) == 0 {
@@ -60,13 +68,13 @@ func (s *Source) await(going []*ownedPartition, limit time.Duration) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
 		over = true
-		s.settled.Broadcast()
+		s.changed.Broadcast()
 	})
 	defer timer.Stop()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for !over && !s.closed && anyOpen(going) {
-		s.settled.Wait()
+		s.changed.Wait()
 	}
 }
 
@@ -112,8 +120,12 @@ func (s *Source) all() (all []*ownedPartition) {
 
 // commit commits the positions that have moved, of the partitions that which returns under the lock.
 func (s *Source) commit(ctx context.Context, which func() []*ownedPartition) error {
-	s.committed.Lock()
-	defer s.committed.Unlock()
+	select {
+	case s.committing <- struct{}{}:
+		defer func() { <-s.committing }()
+	case <-ctx.Done():
+		return fmt.Errorf("kafka: commit the offsets of group %s: an earlier commit waits for an answer: %w", s.config.Group, ctx.Err())
+	}
 	s.mu.Lock()
 	sent := make(map[string]map[int32]kgo.EpochOffset)
 	var moved []*ownedPartition
