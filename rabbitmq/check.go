@@ -17,7 +17,7 @@ import (
 // whether the server is short of memory or disk show only when something is published. It returns within about ten
 // seconds for each server, and five for each topic, that does not answer.
 func (s *Sink) Check(ctx context.Context, topics []string) []operator.Finding {
-	session, err := s.connect(ctx)
+	session, err := s.line.connect(ctx)
 	if err != nil {
 		return []operator.Finding{operator.Problem("rabbitmq server", err.Error(), hintFor(err))}
 	}

@@ -2,9 +2,7 @@ package rabbitmq
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/postrider/postrider/internal/keyorder"
@@ -20,9 +18,7 @@ const (
 type Sink struct {
 	config Config
 	calls  chan struct{} // one token for each call that is sending
-
-	mu      sync.Mutex
-	attempt *attempt // the last one, which may still be going on; nil before the first
+	line   line
 }
 
 var (
@@ -38,7 +34,9 @@ func Open(c Config) (*Sink, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rabbitmq sink: %w", err)
 	}
-	return &Sink{config: c, calls: make(chan struct{}, maxCalls)}, nil
+	s := &Sink{config: c, calls: make(chan struct{}, maxCalls)}
+	s.line.config = &s.config
+	return s, nil
 }
 
 // CloudEvents says that headers carry the attributes of CloudEvents as in the binding for AMQP.
@@ -99,7 +97,7 @@ func (s *Sink) begin(ctx context.Context) (*session, error) {
 	case <-timeout.C:
 		return nil, fmt.Errorf("%d calls wait for the server to confirm earlier messages", maxCalls)
 	}
-	session, err := s.connect(ctx)
+	session, err := s.line.connect(ctx)
 	if err == nil {
 		err = session.state()
 	}
@@ -112,64 +110,8 @@ func (s *Sink) begin(ctx context.Context) (*session, error) {
 
 func (s *Sink) end() { <-s.calls }
 
-// attempt is one try to connect, and the session that came of it.
-type attempt struct {
-	done    chan struct{} // closed when the rest is known
-	session *session
-	err     error
-}
-
-// connect returns the living session. Without one it begins to connect, or waits for the attempt that is going on.
-func (s *Sink) connect(ctx context.Context) (*session, error) {
-	s.mu.Lock()
-	a := s.attempt
-	if a == nil || a.isOver() {
-		a = &attempt{done: make(chan struct{})}
-		s.attempt = a
-		go a.run(&s.config)
-	}
-	s.mu.Unlock()
-	select {
-	case <-a.done:
-		return a.session, a.err
-	case <-ctx.Done():
-		return nil, fmt.Errorf("no connection yet: %w", context.Cause(ctx))
-	}
-}
-
-// run tries one server after the other. Its end is bounded by how long each may take.
-func (a *attempt) run(c *Config) {
-	defer close(a.done)
-	var failures []error
-	for _, server := range c.Servers {
-		session, err := dial(c, server)
-		if err == nil {
-			a.session = session
-			return
-		}
-		failures = append(failures, err)
-	}
-	a.err = fmt.Errorf("no connection: %w", errors.Join(failures...))
-}
-
-// isOver tells whether the attempt has come to nothing, or its session has ended.
-func (a *attempt) isOver() bool {
-	select {
-	case <-a.done:
-		return a.err != nil || a.session.conn.IsClosed()
-	default:
-		return false
-	}
-}
-
 // Close ends the connection. It is called once, after the last Publish has returned.
 func (s *Sink) Close() error {
-	if s.attempt == nil {
-		return nil
-	}
-	<-s.attempt.done
-	if s.attempt.session != nil {
-		s.attempt.session.close()
-	}
+	s.line.close()
 	return nil
 }

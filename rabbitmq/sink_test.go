@@ -242,12 +242,12 @@ func TestMissingExchangesHarmNobody(t *testing.T) {
 			}
 			batch = append(batch, m)
 		}
-		conn := sink.attempt.session.conn
+		conn := sink.line.attempt.session.conn
 		outcomes := sink.Publish(testContext(t), batch)
 		wantClasses(t, outcomes, want...)
 		wantOutcome(t, outcomes[0], relay.ClassRetry, "missing-0/key", "404")
 		wantIDs(t, q, stored...)
-		if sink.attempt.session.conn != conn {
+		if sink.line.attempt.session.conn != conn {
 			t.Error("the connection did not survive")
 		}
 	})
@@ -257,7 +257,7 @@ func TestMissingExchangesHarmNobody(t *testing.T) {
 func TestMissingExchangeIsToldOfAll(t *testing.T) {
 	perVersion(t, func(t *testing.T, address string) {
 		sink := open(t, Config{Servers: []string{address}})
-		session, err := sink.connect(testContext(t))
+		session, err := sink.line.connect(testContext(t))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -329,7 +329,7 @@ func TestManyTargetsAndManyMessages(t *testing.T) {
 			wantOutcome(t, o, relay.ClassPublished)
 		}
 		wantIDs(t, q, stored...)
-		if n := len(sink.attempt.session.idle); n > maxBundles {
+		if n := len(sink.line.attempt.session.idle); n > maxBundles {
 			t.Errorf("%d channels were used at the same time, want at most %d", n, maxBundles)
 		}
 	})
@@ -434,7 +434,7 @@ func TestNextServer(t *testing.T) {
 	wantOutcome(t, publishOne(t, sink, event("1", "a", "/"+q.name)), relay.ClassPublished)
 	away.Heal()
 	proxy.Cut()
-	<-sink.attempt.session.ended
+	<-sink.line.attempt.session.ended
 	wantOutcome(t, publishOne(t, sink, event("2", "a", "/"+q.name)), relay.ClassPublished)
 	wantIDs(t, q, "1", "2")
 }
@@ -538,7 +538,7 @@ func testLoweredLimit(t *testing.T, server private) {
 	}
 	setLimit(serverLimit / 2)
 	t.Cleanup(func() { setLimit(serverLimit) })
-	sink.attempt.session.idle = nil // an old channel has the old limit
+	sink.line.attempt.session.idle = nil // an old channel has the old limit
 	batch := []relay.Message{event("1", "a", "/"+q.name), event("2", "b", "/"+q.name), large, event("3", "d", "/"+q.name), event("4", "e", "/"+q.name)}
 	batch[2].Key = "c"
 	wantClasses(t, sink.Publish(testContext(t), batch), relay.ClassPublished, relay.ClassPublished, relay.ClassPermanent, relay.ClassPublished, relay.ClassPublished)
@@ -629,7 +629,7 @@ func testBlocked(t *testing.T, server private) {
 	}
 	wantFinding(t, sink.Check(testContext(t), nil), "error", "blocks publishers")
 	clearAlarm()
-	await.True(t, time.Minute, "the server unblocks", func() bool { return sink.attempt.session.state() == nil })
+	await.True(t, time.Minute, "the server unblocks", func() bool { return sink.line.attempt.session.state() == nil })
 	wantOutcome(t, publishOne(t, sink, event("after", "a", "/"+q.name)), relay.ClassPublished)
 	if ids := q.ids(t); slices.Contains(ids, "blocked") || !slices.Contains(ids, "after") {
 		t.Errorf("stored are %v, want after and not blocked", ids)

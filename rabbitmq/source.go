@@ -4,220 +4,175 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
-	"time"
 
 	"github.com/postrider/postrider/consumer"
 )
 
-// Source reads queues. It implements consumer.Source; there are no lanes, because the server hands out messages one by one.
+// Source reads queues. It implements consumer.Source. RabbitMQ hands out messages one by one, so no delivery has a lane, and
+// Pause and Resume do nothing; the package comment tells how an order of keys is had.
 //
-// A message is acknowledged when it is finished. When the connection breaks, everything that was not acknowledged comes again, and
-// what becomes of the old deliveries settles nothing. A queue that is missing harms no other one: Fetch tells it now and then, and
-// begins to read the queue once it is there. A message that is in hand for longer than the server's consumer_timeout (30 minutes)
-// comes again too.
+// Each queue has a channel of its own, on one connection. When either ends, the source subscribes again, sooner or later:
+// what was delivered before can then no longer be acknowledged. The server delivers it again, and to finish or to return the
+// old delivery does nothing.
 //
-// The order of a key is kept within one Source. Where several processes read one queue, declare it with x-single-active-consumer, or
-// give each process a queue of its own, with a consistent-hash exchange over the aggregate id in front. A message that is returned, or
-// comes again, stands where it was, as far as the server can.
+// What is finished is acknowledged in the background, and what is returned goes back to its place in the queue at once.
 type Source struct {
-	config     SourceConfig
-	connection Config
-	incoming   chan *consumer.Delivery
-	done       chan struct{}
+	config  Config // of the line
+	line    line
+	end     context.CancelFunc
+	running sync.WaitGroup
+	news    chan struct{} // holds a token when a reader may have something
 
 	mu      sync.Mutex
-	session *session
-	subs    map[string]*subscription // by queue; one that is over is replaced by the next Fetch
-	failed  map[string]time.Time     // when a queue could not be read
+	readers []*reader
+	first   int // the reader that Fetch begins with
 }
 
 var _ consumer.Source = (*Source)(nil)
 
-// queueRetry is the pause between two tries of a queue that cannot be read.
-const queueRetry = 5 * time.Second
-
-// OpenSource checks the configuration and does not connect: Fetch does. The caller closes the source. The error reports every
-// mistake of the configuration.
+// OpenSource checks the configuration and subscribes in the background: a server that is not reachable or refuses the login,
+// and a queue that is missing, show as errors of Fetch. The caller closes the source. The error reports every mistake of the
+// configuration.
 func OpenSource(c SourceConfig) (*Source, error) {
-	c, connection, err := c.withDefaults()
+	c, err := c.withDefaults()
 	if err != nil {
 		return nil, fmt.Errorf("rabbitmq source: %w", err)
 	}
-	return &Source{
-		config: c, connection: connection,
-		incoming: make(chan *consumer.Delivery), done: make(chan struct{}),
-		subs: make(map[string]*subscription), failed: make(map[string]time.Time),
-	}, nil
+	ctx, end := context.WithCancel(context.Background())
+	s := &Source{config: c.shared(), end: end, news: make(chan struct{}, 1)}
+	s.line.config = &s.config
+	for _, queue := range c.Queues {
+		s.readers = append(s.readers, &reader{source: s, queue: queue, prefetch: c.Prefetch})
+	}
+	for _, r := range s.readers {
+		s.running.Go(func() { r.run(ctx) })
+	}
+	return s, nil
 }
 
-// Fetch implements consumer.Source. It may take some seconds to end with its context when it is about to connect.
+// Fetch implements consumer.Source. An error is that of one or several queues, and told once each time that subscribing
+// fails; meanwhile the other queues go on.
 func (s *Source) Fetch(ctx context.Context, limit int) ([]*consumer.Delivery, error) {
 	for {
-		if ctx.Err() != nil {
-			return nil, ctx.Err()
-		}
-		over, err := s.ready()
-		if err != nil {
+		if err := s.failure(); err != nil {
 			return nil, fmt.Errorf("rabbitmq: %w", err)
 		}
-		if deliveries := s.receive(ctx, limit, over); len(deliveries) > 0 {
+		if deliveries := s.take(limit); len(deliveries) > 0 {
 			return deliveries, nil
 		}
+		select {
+		case <-s.news:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
 }
 
-// ready sees to it that all queues are read. over tells when one no longer is, or may be tried again.
-func (s *Source) ready() (over <-chan struct{}, err error) {
+// failure returns what was not yet told.
+func (s *Source) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.connect(); err != nil {
-		return nil, err
-	}
-	var errs []error
-	for _, queue := range s.config.Queues {
-		if sub := s.subs[queue]; sub != nil && !sub.isOver() || time.Since(s.failed[queue]) < queueRetry {
-			continue
-		}
-		if sub := s.subs[queue]; sub != nil {
-			errs = append(errs, sub.cause)
-			delete(s.subs, queue)
-		}
-		sub, err := s.session.subscribe(queue, s.config.Prefetch, s.incoming, s.done)
-		if err != nil {
-			s.failed[queue] = time.Now()
-			errs = append(errs, err)
-			continue
-		}
-		s.subs[queue] = sub
-	}
-	return s.anyOver(), errors.Join(errs...)
-}
-
-// connect replaces a connection that has ended. mu is held.
-func (s *Source) connect() error {
-	if s.session != nil && !s.session.conn.IsClosed() {
-		return nil
-	}
-	s.session = nil
-	clear(s.subs)
-	clear(s.failed)
-	var errs []error
-	for _, server := range s.connection.Servers {
-		session, err := dial(&s.connection, server)
-		if err == nil {
-			s.session = session
-			return nil
-		}
-		errs = append(errs, err)
-	}
-	return fmt.Errorf("no connection: %w", errors.Join(errs...))
-}
-
-// anyOver returns a channel that is closed when a subscription ends, or a queue that failed is to be tried again. mu is held.
-func (s *Source) anyOver() <-chan struct{} {
-	over := make(chan struct{})
-	once := sync.OnceFunc(func() { close(over) })
-	for _, sub := range s.subs {
-		go func() {
-			select {
-			case <-sub.ended:
-				once()
-			case <-over:
-			case <-s.done:
+	var failures []error
+	for _, r := range s.readers {
+		if r.failure != nil {
+			same := func(other error) bool { return other.Error() == r.failure.Error() }
+			if !slices.ContainsFunc(failures, same) { // without a connection, all queues fail alike
+				failures = append(failures, r.failure)
 			}
-		}()
+			r.failure = nil
+		}
 	}
-	if len(s.subs) < len(s.config.Queues) {
-		time.AfterFunc(queueRetry, once)
-	}
-	return over
+	return errors.Join(failures...)
 }
 
-// receive waits for one message and takes what is there besides.
-func (s *Source) receive(ctx context.Context, limit int, over <-chan struct{}) (deliveries []*consumer.Delivery) {
-	select {
-	case d := <-s.incoming:
-		deliveries = append(deliveries, d)
-	case <-over:
-		return nil
-	case <-ctx.Done():
-		return nil
+// take returns what is ready, of each reader in turn.
+func (s *Source) take(limit int) (deliveries []*consumer.Delivery) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.first = (s.first + 1) % len(s.readers)
+	left := 0
+	for i := range s.readers {
+		r := s.readers[(s.first+i)%len(s.readers)]
+		n := min(limit-len(deliveries), len(r.ready))
+		deliveries = append(deliveries, r.ready[:n]...)
+		r.ready = slices.Delete(r.ready, 0, n)
+		left += len(r.ready)
 	}
-	for len(deliveries) < limit {
-		select {
-		case d := <-s.incoming:
-			deliveries = append(deliveries, d)
-		default:
-			return deliveries
-		}
+	if left > 0 {
+		s.announce() // others may wait
 	}
 	return deliveries
 }
 
-// Finish implements consumer.Source.
-func (s *Source) Finish(deliveries ...*consumer.Delivery) {
-	settle(deliveries, (*subscription).acknowledge)
-}
-
-// Return implements consumer.Source.
-func (s *Source) Return(deliveries ...*consumer.Delivery) {
-	settle(deliveries, (*subscription).giveBack)
-}
-
-// settle tells the subscriptions; one that has ended settles nothing, and its messages come again.
-func settle(deliveries []*consumer.Delivery, how func(*subscription, []uint64) error) {
-	bySubscription := make(map[*subscription][]uint64)
-	for _, d := range deliveries {
-		l := d.Ref.(*loan)
-		bySubscription[l.subscription] = append(bySubscription[l.subscription], l.tag)
-	}
-	for sub, tags := range bySubscription {
-		_ = how(sub, tags)
-	}
-}
-
-// Pause implements consumer.Source. There are no lanes.
-func (s *Source) Pause(string) {}
-
-// Resume implements consumer.Source. There are no lanes.
-func (s *Source) Resume(string) {}
-
-// Flush implements consumer.Source. What was in hand when a connection broke cannot be acknowledged any more, and is not waited for.
-func (s *Source) Flush(ctx context.Context) error {
-	s.mu.Lock()
-	var living []*subscription
-	for _, sub := range s.subs {
-		if !sub.isOver() {
-			living = append(living, sub)
-		}
-	}
-	s.mu.Unlock()
-	flushed := make(chan error, 1)
-	go func() {
-		for _, sub := range living {
-			if err := sub.flush(); err != nil && !sub.isOver() {
-				flushed <- fmt.Errorf("rabbitmq: queue %s: acknowledge: %w", sub.queue, err)
-				return
-			}
-		}
-		flushed <- nil
-	}()
+// announce wakes somebody who waits in Fetch.
+func (s *Source) announce() {
 	select {
-	case err := <-flushed:
-		return err
-	case <-ctx.Done():
-		return ctx.Err()
+	case s.news <- struct{}{}:
+	default:
 	}
 }
 
-// Close implements consumer.Source.
-func (s *Source) Close() error {
-	close(s.done)
+// Finish implements consumer.Source.
+func (s *Source) Finish(deliveries ...*consumer.Delivery) { s.settle(deliveries, (*ledger).finish) }
+
+// Return implements consumer.Source. The server counts it as a delivery.
+func (s *Source) Return(deliveries ...*consumer.Delivery) { s.settle(deliveries, (*ledger).giveBack) }
+
+func (s *Source) settle(deliveries []*consumer.Delivery, how func(*ledger, uint64)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.session != nil {
-		s.session.close()
+	for _, d := range deliveries {
+		l := d.Ref.(loan)
+		how(&l.subscription.ledger, l.tag)
+		l.subscription.wakeUp()
+	}
+}
+
+// Pause implements consumer.Source.
+func (s *Source) Pause(string) {}
+
+// Resume implements consumer.Source.
+func (s *Source) Resume(string) {}
+
+// Flush implements consumer.Source. It does not wait for what can no longer be acknowledged.
+func (s *Source) Flush(ctx context.Context) error {
+	for _, flushed := range s.flush() {
+		select {
+		case <-flushed:
+		case <-ctx.Done():
+			return fmt.Errorf("rabbitmq: acknowledge what is finished: %w", ctx.Err())
+		}
+	}
+	return nil
+}
+
+// flush returns a channel for each subscription that is closed when nothing of now is left to be acknowledged on it.
+func (s *Source) flush() (flushes []chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.readers {
+		if r.current != nil {
+			flushed := make(chan struct{})
+			r.current.flushes = append(r.current.flushes, flushed)
+			r.current.wakeUp()
+			flushes = append(flushes, flushed)
+		}
+	}
+	return flushes
+}
+
+// Close implements consumer.Source. It waits a few seconds for acknowledgements, and returns an error when that was not enough.
+func (s *Source) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	err := s.Flush(ctx)
+	s.end()
+	s.running.Wait()
+	s.line.close()
+	if err != nil {
+		return fmt.Errorf("%w; what is not acknowledged comes again", err)
 	}
 	return nil
 }

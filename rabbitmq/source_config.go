@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
-	"math"
 )
 
 // SourceConfig says what a Source reads. Servers and Queues must be set.
@@ -15,31 +14,46 @@ type SourceConfig struct {
 	TLS            *tls.Config // as for a sink
 	Name           string      // as for a sink
 
-	// Queues are classic or quorum queues, which must exist, retry queues among them. Streams keep no acknowledgements and are
-	// not read.
+	// Queues are the names of the queues to read, classic or quorum. They must exist: a source declares nothing, because it
+	// cannot know what they should be like.
 	Queues []string
 
-	// Prefetch is how many messages of each queue may be in hand at once, at most 65,535. It should not be smaller than what
-	// the consumer takes (consumer.Config.MaxInFlight), or that waits for nothing. Default 1,000.
+	// Prefetch is how many messages of each queue the source has at most that are not finished, whether they were fetched or
+	// wait to be. What one member has, no other gets: make it a few times what is handled at a time. It must be between 1 and
+	// 65535; 0 means 500.
 	Prefetch int
 }
 
-const defaultPrefetch = 1000
+const (
+	defaultPrefetch = 500
+	largestPrefetch = 65535
+)
 
-func (c SourceConfig) withDefaults() (SourceConfig, Config, error) {
-	connection, err := Config{Servers: c.Servers, User: c.User, Password: c.Password, TLS: c.TLS, Name: c.Name}.withDefaults()
-	problems := []error{err}
+// withDefaults fills what was left empty and reports every mistake together.
+func (c SourceConfig) withDefaults() (SourceConfig, error) {
+	shared, err := c.shared().withDefaults()
+	mistakes := []error{err}
+	c.Name = shared.Name
+	c.Prefetch = cmp.Or(c.Prefetch, defaultPrefetch)
 	if len(c.Queues) == 0 {
-		problems = append(problems, errors.New("Queues is missing"))
+		mistakes = append(mistakes, errors.New("no queues: name at least one"))
 	}
+	seen := make(map[string]bool)
 	for i, queue := range c.Queues {
 		if queue == "" || len(queue) > longestName {
-			problems = append(problems, fmt.Errorf("Queues[%d] must have 1 to %d bytes", i, longestName))
+			mistakes = append(mistakes, fmt.Errorf("queue %d needs a name of at most %d bytes", i+1, longestName))
+		} else if seen[queue] {
+			mistakes = append(mistakes, fmt.Errorf("queue %q is named twice", queue))
 		}
+		seen[queue] = true
 	}
-	c.Prefetch = cmp.Or(c.Prefetch, defaultPrefetch)
-	if c.Prefetch < 1 || c.Prefetch > math.MaxUint16 {
-		problems = append(problems, fmt.Errorf("Prefetch is %d: it must be 1 to %d", c.Prefetch, math.MaxUint16))
+	if c.Prefetch < 1 || c.Prefetch > largestPrefetch {
+		mistakes = append(mistakes, fmt.Errorf("prefetch of %d: it must be between 1 and %d", c.Prefetch, largestPrefetch))
 	}
-	return c, connection, errors.Join(problems...)
+	return c, errors.Join(mistakes...)
+}
+
+// shared is what a source and a sink have in common.
+func (c SourceConfig) shared() Config {
+	return Config{Servers: c.Servers, User: c.User, Password: c.Password, TLS: c.TLS, Name: c.Name}
 }

@@ -15,7 +15,7 @@ func TestSourceConformance(t *testing.T) {
 			t.Run(kind, func(t *testing.T) {
 				consumertest.Run(t, consumertest.Harness{
 					Open:        func(t testing.TB) consumertest.Group { return openGroup(t, address, kind) },
-					Expiry:      time.Second, // a server waits for no member that is there
+					Expiry:      2 * time.Second, // a connection that ends is seen at once
 					Coordinates: true,
 					Cuts:        true,
 				})
@@ -24,18 +24,21 @@ func TestSourceConformance(t *testing.T) {
 	})
 }
 
-// openGroup gives each member a proxy of its own.
 func openGroup(t testing.TB, address, kind string) consumertest.Group {
 	t.Helper()
 	q := newBroker(t, address).newQueue(t, kind)
-	sink := open(t, Config{Servers: []string{address}})
-	t.Cleanup(func() { sink.Close() })
-	return consumertest.Group{Sink: sink, Topic: "/" + q.name, Join: func(t testing.TB) consumertest.Member {
+	return consumertest.Group{Sink: open(t, Config{Servers: []string{address}}), Topic: "/" + q.name, Join: func(t testing.TB) consumertest.Member {
 		proxy := sinktest.NewProxy(t, host(t, address))
-		source, err := OpenSource(SourceConfig{Servers: []string{at(t, address, proxy.Addr, "")}, Queues: []string{q.name}})
-		if err != nil {
-			t.Fatal(err)
-		}
-		return consumertest.Member{Source: source, Proxy: proxy}
+		return consumertest.Member{Source: openSource(t, at(t, address, proxy.Addr, ""), q.name), Proxy: proxy}
 	}}
+}
+
+// openSource opens one that the test closes.
+func openSource(t testing.TB, address string, queues ...string) *Source {
+	t.Helper()
+	s, err := OpenSource(SourceConfig{Servers: []string{address}, Queues: queues, Prefetch: 2000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
 }
