@@ -26,6 +26,7 @@ type Database struct {
 	*sql.DB
 	Driver  string
 	Dialect postrider.Dialect
+	DSN     string // of Driver, for other processes
 }
 
 // All runs test as a subtest on every database, on PostgreSQL with each of its common drivers.
@@ -62,13 +63,14 @@ func Postgres(t testing.TB, driver string) Database {
 	db := open(t, driver, u.String())
 	execute(t, db, "CREATE SCHEMA "+schema)
 	t.Cleanup(func() { execute(t, db, "DROP SCHEMA "+schema+" CASCADE") })
-	return Database{db, driver, postrider.PostgreSQL}
+	return Database{db, driver, postrider.PostgreSQL, u.String()}
 }
 
 // SQLite makes a database file that several connections share.
 func SQLite(t *testing.T) Database {
 	t.Helper()
-	return Database{open(t, "sqlite", sqlstore.SQLiteDSN(filepath.Join(t.TempDir(), "test.db"))), "sqlite", postrider.SQLite}
+	dsn := sqlstore.SQLiteDSN(filepath.Join(t.TempDir(), "test.db"))
+	return Database{open(t, "sqlite", dsn), "sqlite", postrider.SQLite, dsn}
 }
 
 // MySQL makes a database on the server whose address the environment variable holds. parameters are the driver's.
@@ -86,7 +88,8 @@ func MySQL(t *testing.T, server string, parameters url.Values) Database {
 	all := url.Values{"time_zone": {"'-05:00'"}} // what is right only where the session is in UTC shows
 	maps.Copy(all, parameters)
 	u.RawQuery = all.Encode()
-	return Database{open(t, "mysql", mysqlDSN(t, u)), "mysql", postrider.MySQL}
+	dsn := mysqlDSN(t, u)
+	return Database{open(t, "mysql", dsn), "mysql", postrider.MySQL, dsn}
 }
 
 func mysqlDSN(t *testing.T, u *url.URL) string {
