@@ -1,6 +1,7 @@
 // Figure measures how fast one relay drains a backlog to Kafka, beside a bare loop on PostgreSQL that reads, produces
 // and deletes and promises nothing: no order through a takeover, no retry, no fencing, no second process. With -claims
-// it compares the ways to share the work, on every database, with -sinks the sinks, with -fanout one sink and two, and with -neighbours what one sink in
+// it compares the ways to share the work, on every database, with -sinks the sinks, with -fanout one sink and two, with -inbox a consumer with
+// receipts and without, and with -neighbours what one sink in
 // trouble does to the rates of the others.
 //
 // It works on the servers of POSTRIDER_TEST_POSTGRES, _MYSQL, _MARIADB, _KAFKA, _NATS, _RABBITMQ4 and _REDIS, as far as it
@@ -39,13 +40,14 @@ type result struct {
 
 func main() {
 	var o options
-	flag.IntVar(&o.events, "events", 0, "events to drain; 0 means 200000, with -sinks and -fanout 50000, with -neighbours 20000")
+	flag.IntVar(&o.events, "events", 0, "events to drain; 0 means 200000, with -sinks and -fanout 50000, with -inbox 100000, with -neighbours 20000")
 	flag.IntVar(&o.size, "size", 500, "bytes of each payload")
 	flag.IntVar(&o.keys, "keys", 1000, "keys to spread them over")
 	flag.IntVar(&o.batch, "batch", 500, "events of one read")
 	claims := flag.Bool("claims", false, "compare leases of shards and claims of rows, on every database")
 	sinks := flag.Bool("sinks", false, "compare the sinks, from PostgreSQL with claim: shard and on_published: delete")
 	fanout := flag.Bool("fanout", false, "compare routes to one sink and to two, on every database")
+	receipts := flag.Bool("inbox", false, "compare a consumer with an inbox and without, on PostgreSQL and Kafka")
 	neighbours := flag.Bool("neighbours", false, "compare the rates of sinks while one of them is in trouble")
 	flag.IntVar(&o.waiting, "waiting", 0, "with -neighbours: events that wait for the sink in trouble, before all others")
 	flag.StringVar(&o.only, "only", "", "with -neighbours: the troubles that begin with this, such as \"nats frozen\"")
@@ -61,6 +63,8 @@ func main() {
 		err = run(ctx, o.orElse(50_000), toEverySink)
 	case *fanout:
 		err = run(ctx, o.orElse(50_000), toOneAndTwo())
+	case *receipts:
+		err = run(ctx, o.orElse(100_000), onceAndWithout)
 	case *neighbours:
 		err = besideTrouble(ctx, o.orElse(20_000), *on)
 	default:
