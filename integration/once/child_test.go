@@ -91,7 +91,11 @@ func must(err error) {
 
 func (k *killer) open() (consumer.Source, relay.Sink) {
 	if k.Broker == "kafka" {
-		source, err := kafka.OpenSource(kafka.SourceConfig{Brokers: []string{k.Address}, Group: k.Topic, Topics: []string{k.Topic}, InstanceID: "one"})
+		source, err := kafka.OpenSource(kafka.SourceConfig{
+			Brokers: []string{k.Address}, Group: k.Topic, Topics: []string{k.Topic}, InstanceID: "one",
+			// A member that dies while the group assembles is waited for.
+			SessionTimeout: 6 * time.Second, RebalanceTimeout: 6 * time.Second,
+		})
 		must(err)
 		sink, err := kafka.Open(kafka.Config{Brokers: []string{k.Address}})
 		must(err)

@@ -30,7 +30,7 @@ import (
 const (
 	keys  = 12
 	fresh = 120 // events before each kill, more than a process gets through before it dies
-	limit = time.Minute
+	limit = 2 * time.Minute
 )
 
 func kills() int {
@@ -106,6 +106,11 @@ func run(t *testing.T, p point, db testdb.Database, sink relay.Sink, o orders) {
 	}
 	o.Point = ""
 	c := start(t, o)
+	defer func() {
+		if t.Failed() {
+			t.Logf("%d effects of %d events sent; the last process:\n%s", len(effects(t, db)), len(sent), c.output.String())
+		}
+	}()
 	await.True(t, limit, "every event has its effect", func() bool {
 		c.alive(t)
 		return len(effects(t, db)) >= len(sent)
