@@ -17,7 +17,7 @@ const shortWindow = 2 * time.Minute
 // Check looks at everything that publishing to the subjects needs: the connection and login, JetStream, and for each
 // subject a stream that keeps its messages. It returns within about ten seconds for each thing that does not answer.
 func (s *Sink) Check(ctx context.Context, subjects []string) []operator.Finding {
-	if err := s.connected(ctx); err != nil {
+	if err := connected(ctx, s.conn); err != nil {
 		return []operator.Finding{operator.Problem("nats server", err.Error(), "start the server, or correct the addresses or the login")}
 	}
 	findings := []operator.Finding{operator.OK("nats server", "connected to "+s.conn.ConnectedUrlRedacted())}

@@ -57,7 +57,7 @@ func Open(c Config) (*Sink, error) {
 // See relay.Sink and the package comment.
 func (s *Sink) Publish(ctx context.Context, batch []relay.Message) []relay.Outcome {
 	b := keyorder.New(batch)
-	if err := s.connected(ctx); err != nil {
+	if err := connected(ctx, s.conn); err != nil {
 		b.SettleRest(relay.Unavailable(err))
 	}
 	for messages := b.Round(); len(messages) > 0; messages = b.Round() {
@@ -78,10 +78,10 @@ func (s *Sink) fits(m *nats.Msg) error {
 }
 
 // connected waits for the connection.
-func (s *Sink) connected(ctx context.Context) error {
-	changed := s.conn.StatusChanged(nats.CONNECTED)
-	defer s.conn.RemoveStatusListener(changed)
-	if s.conn.IsConnected() {
+func connected(ctx context.Context, conn *nats.Conn) error {
+	changed := conn.StatusChanged(nats.CONNECTED)
+	defer conn.RemoveStatusListener(changed)
+	if conn.IsConnected() {
 		return nil
 	}
 	timeout := time.NewTimer(patience)
@@ -92,7 +92,7 @@ func (s *Sink) connected(ctx context.Context) error {
 	case <-ctx.Done():
 	case <-timeout.C:
 	}
-	if err := s.conn.LastError(); err != nil {
+	if err := conn.LastError(); err != nil {
 		return fmt.Errorf("nats: no connection: %w", err)
 	}
 	return errors.New("nats: no connection")

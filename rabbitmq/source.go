@@ -117,7 +117,7 @@ func (s *Source) announce() {
 // Finish implements consumer.Source.
 func (s *Source) Finish(deliveries ...*consumer.Delivery) { s.settle(deliveries, (*ledger).finish) }
 
-// Return implements consumer.Source. The server counts it as a delivery.
+// Return implements consumer.Source.
 func (s *Source) Return(deliveries ...*consumer.Delivery) { s.settle(deliveries, (*ledger).giveBack) }
 
 func (s *Source) settle(deliveries []*consumer.Delivery, how func(*ledger, uint64)) {
@@ -164,6 +164,7 @@ func (s *Source) flush() (flushes []chan struct{}) {
 }
 
 // Close implements consumer.Source. It waits a few seconds for acknowledgements, and returns an error when that was not enough.
+// What the source has goes back to its place in the queue.
 func (s *Source) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()

@@ -18,8 +18,8 @@ import (
 
 // Headers that the server sets on a delivery, and that say nothing of the message.
 const (
-	headerDeliveryCount = "x-delivery-count" // how often it was delivered before; quorum queues only
-	headerAcquiredCount = "x-acquired-count"
+	headerAcquiredCount = "x-acquired-count" // how often it was delivered before; quorum queues of RabbitMQ 4
+	headerDeliveryCount = "x-delivery-count" // the same, in RabbitMQ 4 without those times that ended by a return; quorum queues
 )
 
 const headerContentEncoding = "content-encoding"
@@ -120,11 +120,10 @@ func decimal(d amqp.Decimal) string {
 // deliveriesOf counts how often the message was delivered. A quorum queue counts; a classic one tells the first time from
 // later ones.
 func deliveriesOf(d *amqp.Delivery) int {
-	switch before := d.Headers[headerDeliveryCount].(type) {
-	case int64:
-		return int(before) + 1
-	case int32:
-		return int(before) + 1
+	for _, header := range []string{headerAcquiredCount, headerDeliveryCount} {
+		if before, ok := d.Headers[header].(int64); ok {
+			return int(before) + 1
+		}
 	}
 	if d.Redelivered {
 		return 2

@@ -203,11 +203,7 @@ func (s *Source) settleOn(sub *subscription) {
 			s.settleOnce(sub)
 		case <-sub.ended:
 			s.settleOnce(sub)
-			if !sub.channel.IsClosed() {
-				answered := sub.session.bounded()
-				_ = sub.channel.Close() // fails when the connection ends, and the channel with it
-				answered()
-			}
+			sub.leave()
 			return
 		}
 	}
@@ -225,6 +221,16 @@ func (s *Source) settleOnce(sub *subscription) {
 	for _, flushed := range flushes {
 		close(flushed)
 	}
+}
+
+// leave closes the channel, if it is not closed, and with that returns what is open. To end the consumer first would let the
+// next one of a queue with a single active consumer have what comes after.
+func (sub *subscription) leave() {
+	if sub.channel.IsClosed() {
+		return
+	}
+	defer sub.session.bounded()()
+	_ = sub.channel.Close() // fails when the connection ends, and the channel with it
 }
 
 func (sub *subscription) settle(o orders) error {

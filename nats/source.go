@@ -1,0 +1,217 @@
+package nats
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/postrider/postrider/consumer"
+)
+
+// Source reads a stream by a durable consumer. It implements consumer.Source. JetStream hands out messages one by one, so no
+// delivery has a lane, and Pause and Resume do nothing; the package comment tells how an order of keys is had.
+//
+// As long as the source lives, the server is told again and again that what it has is in progress. A connection that is
+// lost and comes back changes nothing; when it stays away for longer than the consumer's AckWait, the server gives to others
+// what the source has. What is finished is acknowledged in the background, and again until the server has answered.
+type Source struct {
+	config  SourceConfig
+	conn    *nats.Conn
+	js      jetstream.JetStream
+	answers string // where the server answers acknowledgements: this and the number of the loan
+	end     context.CancelFunc
+	running sync.WaitGroup
+	news    chan struct{} // holds a token when there may be something to fetch
+	wake    chan struct{} // holds a token when there is something to tell the server
+	freed   chan struct{} // holds a token when there may be room for more
+
+	created time.Time // of the stream; the reading goroutine's own
+	known   bool      // the consumer was there; the reading goroutine's own
+
+	mu       sync.Mutex
+	failure  error // not yet told
+	ackWait  time.Duration
+	held     map[place]*loan // everything that is not settled
+	ready    []*loan         // what of it was not fetched
+	last     uint64          // number of a loan
+	finished map[uint64]*loan
+	returned []*loan // and not told
+}
+
+var _ consumer.Source = (*Source)(nil)
+
+// OpenSource checks the configuration and begins to read in the background: a server that is not reachable or refuses the
+// login, a stream that is missing, and a consumer that cannot be used show as errors of Fetch. The caller closes the source. The
+// error reports every mistake of the configuration.
+func OpenSource(c SourceConfig) (*Source, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("nats source: %w", err)
+	}
+	ctx, end := context.WithCancel(context.Background())
+	s := &Source{
+		config: c, ackWait: c.AckWait, end: end,
+		news: make(chan struct{}, 1), wake: make(chan struct{}, 1), freed: make(chan struct{}, 1),
+		held: make(map[place]*loan), finished: make(map[uint64]*loan),
+	}
+	if err := s.connect(); err != nil {
+		end()
+		return nil, fmt.Errorf("nats source: %w", err)
+	}
+	s.running.Go(func() { s.run(ctx) })
+	s.running.Go(func() { s.keep(ctx) })
+	return s, nil
+}
+
+func (s *Source) connect() (err error) {
+	quiet := nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}) // Fetch tells
+	if s.conn, err = nats.Connect(s.config.shared().url(), append(s.config.shared().options(), quiet)...); err != nil {
+		return err
+	}
+	s.answers = s.conn.NewInbox() + "."
+	_, err = s.conn.Subscribe(s.answers+"*", s.answered)
+	if err == nil {
+		s.js, err = jetstream.New(s.conn)
+	}
+	if err != nil {
+		s.conn.Close()
+	}
+	return err
+}
+
+// Fetch implements consumer.Source. An error is told once each time that reading fails.
+func (s *Source) Fetch(ctx context.Context, limit int) ([]*consumer.Delivery, error) {
+	for {
+		deliveries, err := s.take(limit)
+		if err != nil || len(deliveries) > 0 {
+			return deliveries, err
+		}
+		select {
+		case <-s.news:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+func (s *Source) take(limit int) ([]*consumer.Delivery, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.failure; err != nil {
+		s.failure = nil
+		return nil, err
+	}
+	n := min(limit, len(s.ready))
+	deliveries := make([]*consumer.Delivery, n)
+	for i, l := range s.ready[:n] {
+		deliveries[i] = l.delivery()
+	}
+	s.ready = slices.Delete(s.ready, 0, n)
+	if len(s.ready) > 0 {
+		signal(s.news) // others may wait
+	} else {
+		signal(s.freed)
+	}
+	return deliveries, nil
+}
+
+// signal leaves a token, if there is none.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
+
+// Finish implements consumer.Source.
+func (s *Source) Finish(deliveries ...*consumer.Delivery) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range deliveries {
+		if l := d.Ref.(*loan); s.held[l.place] == l && s.finished[l.number] == nil {
+			s.finished[l.number] = l
+		}
+	}
+	signal(s.wake)
+}
+
+// Return implements consumer.Source. The server counts it as a delivery.
+func (s *Source) Return(deliveries ...*consumer.Delivery) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, d := range deliveries {
+		if l := d.Ref.(*loan); s.held[l.place] == l && s.finished[l.number] == nil {
+			s.drop(l)
+			s.returned = append(s.returned, l)
+		}
+	}
+	signal(s.wake)
+}
+
+// Pause implements consumer.Source.
+func (s *Source) Pause(string) {}
+
+// Resume implements consumer.Source.
+func (s *Source) Resume(string) {}
+
+// Flush implements consumer.Source: it waits for the server's answers.
+func (s *Source) Flush(ctx context.Context) error {
+	for _, over := range s.unanswered() {
+		select {
+		case <-over:
+		case <-ctx.Done():
+			return fmt.Errorf("nats: acknowledge what is finished: %w", ctx.Err())
+		}
+	}
+	return nil
+}
+
+// unanswered returns a channel for each loan that is finished now, which is closed when it is settled.
+func (s *Source) unanswered() (all []chan struct{}) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.finished {
+		if l.over == nil {
+			l.over = make(chan struct{})
+		}
+		all = append(all, l.over)
+	}
+	return all
+}
+
+// closeTimeout bounds the last acknowledgements, and after them the last words to the server.
+const closeTimeout = 5 * time.Second
+
+// Close implements consumer.Source. It waits a few seconds for acknowledgements, and returns an error when that was not enough.
+func (s *Source) Close() error {
+	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
+	defer cancel()
+	err := s.Flush(ctx)
+	s.end()
+	s.running.Wait()
+	if s.conn.IsConnected() {
+		s.giveUpHeld()
+		_ = s.conn.FlushTimeout(closeTimeout) // what does not arrive comes again after AckWait
+	}
+	s.conn.Close()
+	if err != nil {
+		return fmt.Errorf("%w; what is not acknowledged comes again", err)
+	}
+	return nil
+}
+
+// giveUpHeld lets others have at once what the source has.
+func (s *Source) giveUpHeld() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, l := range s.inOrder() {
+		if s.finished[l.number] == nil {
+			_ = l.message.Nak() // or after AckWait
+		}
+	}
+}
