@@ -173,13 +173,15 @@ func (c Config) limitMistakes() []error {
 func (c Config) waits() bool { return c.Replicas > 0 || c.Fsync }
 
 // client never sends a command again by itself, which could write it twice.
-func (c Config) client() redis.UniversalClient {
-	return redis.NewUniversalClient(&redis.UniversalOptions{
+func (c Config) client() redis.UniversalClient { return redis.NewUniversalClient(c.options()) }
+
+func (c Config) options() *redis.UniversalOptions {
+	return &redis.UniversalOptions{
 		Addrs: c.Addresses, IsClusterMode: c.Cluster, MasterName: c.Master, DB: c.DB,
 		Username: c.User, Password: c.Password, SentinelUsername: c.SentinelUser, SentinelPassword: c.SentinelPassword,
 		TLSConfig: c.TLS, ClientName: c.Name, Protocol: 2, DisableIdentity: true,
 		MaxRetries: -1, DialerRetries: 1, DialTimeout: patience, PoolTimeout: patience,
 		ReadTimeout: answerTimeout, WriteTimeout: answerTimeout, ContextTimeoutEnabled: true,
 		PipelinePoolSize: -1, // one pool for everything
-	})
+	}
 }
