@@ -188,6 +188,7 @@ func (s *Source) unanswered() (all []chan struct{}) {
 const closeTimeout = 5 * time.Second
 
 // Close implements consumer.Source. It waits a few seconds for acknowledgements, and returns an error when that was not enough.
+// Others get what the source has half a second later, and what is on its way to it when AckWait is over.
 func (s *Source) Close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
 	defer cancel()
@@ -205,13 +206,17 @@ func (s *Source) Close() error {
 	return nil
 }
 
-// giveUpHeld lets others have at once what the source has.
+// goodbye is how long the server waits before it gives to others what a source has that closes: until it has seen that nobody
+// listens to the source's last question, which it could answer with the same messages.
+const goodbye = 500 * time.Millisecond
+
+// giveUpHeld lets others have what the source has.
 func (s *Source) giveUpHeld() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, l := range s.inOrder() {
 		if s.finished[l.number] == nil {
-			_ = l.message.Nak() // or after AckWait
+			_ = l.message.NakWithDelay(goodbye) // if it does not arrive, the message comes again after AckWait
 		}
 	}
 }
