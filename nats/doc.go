@@ -48,4 +48,11 @@
 //
 // JetStream has no message key; consumers find it in the headers. Names of headers keep their case, their order is
 // lost.
+//
+// # Reading
+//
+// A Source reads a stream by a durable pull consumer for a consumer.Consumer. JetStream hands the messages to all who read by one
+// durable consumer, so the order of a key holds across processes only where one of them reads: one process, or a durable
+// consumer for each part of the subjects. What comes again, because it was returned or its reader has died, comes after what was
+// handed out meanwhile.
 package nats

@@ -63,4 +63,12 @@
 //
 // The login needs the right to write to the exchanges, for the default exchange to amq.default, and the right to configure
 // those that the sink declares.
+//
+// # Reading
+//
+// A Source reads queues for a consumer.Consumer. RabbitMQ hands the messages of a queue to all who read it, in turn, so the order of a
+// key holds across processes only where one of them reads the queue at a time: declare it with x-single-active-consumer, or
+// give each process a queue of its own, behind a consistent-hash exchange over the aggregate id. What is returned, or comes again after a
+// connection was lost, stands where it was, as far as the server can. A message that is in hand for longer than the server's
+// consumer_timeout (30 minutes) comes again too.
 package rabbitmq

@@ -62,4 +62,10 @@
 // The login needs XADD on the topics; for the idempotent mode also EVALSHA and SCRIPT LOAD (EVAL in a cluster), and GET, SET and PEXPIRE on the
 // keys named above; WAIT or WAITAOF for Replicas and Fsync; EVALSHA, EVAL, XLEN, XINFO GROUPS, XPENDING and XTRIM for TrimSafe,
 // XTRIM for TrimAlways. CONFIG GET lets Check see the settings, and Publish the limit for a field.
+//
+// # Reading
+//
+// A Source reads streams as a member of a consumer group for a consumer.Consumer. Redis hands the entries of a stream to all members of the
+// group, so the order of a key holds across processes only where one of them reads the stream: one process, or a stream for
+// each part of the keys. What is taken over from a member that has died comes after what was handed out meanwhile.
 package redis
