@@ -39,7 +39,8 @@ func TestPythonConsumerAppliesEachEventOnce(t *testing.T) {
 	// Longer than the client takes to send a position in the background.
 	const waiting = "SELECT coalesce(max(pid), 0) FROM pg_stat_activity WHERE cardinality(pg_blocking_pids(pid)) > 0 AND " +
 		"query LIKE '%INTO balances%' AND query_start < now() - interval '2 seconds'"
-	s := &stage{db: db.DB, waiting: waiting, endIt: "SELECT pg_terminate_backend(%d)", sink: sink, topic: topic, command: func() *exec.Cmd {
+	waits := func(t *testing.T) int { return number(t, db.DB, waiting) }
+	s := &stage{db: db.DB, waiting: waits, endIt: "SELECT pg_terminate_backend(%d)", sink: sink, topic: topic, command: func() *exec.Cmd {
 		command := exec.Command("python3", examples+"python/consumer.py") //nolint:noctx // the test ends it by signals
 		command.Env = append(os.Environ(), "PYTHONPATH="+packages, "KAFKA_BROKERS="+brokers, "TOPIC="+topic,
 			"CONSUMER=python-"+topic, "DATABASE_URL="+address.String())

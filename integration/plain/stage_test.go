@@ -30,8 +30,8 @@ const (
 type stage struct {
 	db      *sql.DB
 	command func() *exec.Cmd
-	waiting string // finds a session whose effect has been waiting for a lock for a while, or 0
-	endIt   string // ends that session: %d
+	waiting func(t *testing.T) int // finds a session whose effect has been waiting for a lock for a while, or 0
+	endIt   string                 // ends that session: %d
 	sink    relay.Sink
 	topic   string
 }
@@ -172,7 +172,12 @@ func (s *stage) bad() []relay.Message {
 // number returns what a query counts.
 func (s *stage) number(t *testing.T, query string) (n int) {
 	t.Helper()
-	if err := s.db.QueryRowContext(t.Context(), query).Scan(&n); err != nil {
+	return number(t, s.db, query)
+}
+
+func number(t *testing.T, db *sql.DB, query string) (n int) {
+	t.Helper()
+	if err := db.QueryRowContext(t.Context(), query).Scan(&n); err != nil {
 		t.Fatalf("%s: %v", query, err)
 	}
 	return n
@@ -230,7 +235,7 @@ func (s *stage) killInEffect(t *testing.T) {
 	}
 	session := 0
 	await.True(t, patience, "the victim waits in an effect", func() bool {
-		session = s.number(t, s.waiting)
+		session = s.waiting(t)
 		return session > 0
 	})
 	if err := victim.end(t, syscall.SIGKILL); err == nil {
@@ -240,5 +245,5 @@ func (s *stage) killInEffect(t *testing.T) {
 	if _, err := s.db.ExecContext(t.Context(), fmt.Sprintf(s.endIt, session)); err != nil {
 		t.Fatal(err)
 	}
-	await.True(t, patience, "the session of the victim has ended", func() bool { return s.number(t, s.waiting) == 0 })
+	await.True(t, patience, "the session of the victim has ended", func() bool { return s.waiting(t) == 0 })
 }
