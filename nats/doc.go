@@ -1,4 +1,4 @@
-// Package nats publishes events to NATS JetStream.
+// Package nats publishes events to NATS JetStream, and reads them from there.
 //
 // # What published means
 //
@@ -51,8 +51,24 @@
 //
 // # Reading
 //
-// A Source reads a stream by a durable pull consumer for a consumer.Consumer. JetStream hands the messages to all who read by one
-// durable consumer, so the order of a key holds across processes only where one of them reads: one process, or a durable
-// consumer for each part of the subjects. What comes again, because it was returned or its reader has died, comes after what was
-// handed out meanwhile.
+// A Source pulls from a durable consumer of a stream, which the members of a group share. Unless it exists it is created, from the start
+// of the stream, with explicit acknowledgements and no limit of deliveries. An existing one is used as it is, but refused if it
+// acknowledges by another policy, gives messages up after max_deliver, leaves payloads out, pushes, has priority groups, or gets
+// other subjects than asked for. If max_ack_pending is set, it is for all members together: make it at least Prefetch for each.
+//
+// A message's Topic is the subject, its Partition the stream, its Offset the sequence, and At the time at which the stream
+// stored it. Its Coordinates are those that the sink tells. It has no Key: a consumer orders by the aggregate id, which is in the
+// headers. Headers whose names begin with Nats- are left out, because they are between a publisher and the server; where no header
+// carries an event id, Nats-Msg-Id stands as X-Event-Id, so that messages of other producers can be recognized.
+//
+// A consumer that is deleted while it is read is not created again, because that would begin at the start of the stream: Fetch tells.
+// Deliveries of a stream that was deleted and made anew are forgotten.
+//
+// JetStream hands messages out one by one to whoever asks. The order of a key is kept by a consumer alone, but not across several
+// processes that share a durable consumer. To have both, partition the subjects of the stream (by a subject transform with
+// partition()), and have one durable consumer for each partition, read by one process at a time.
+//
+// The login needs to publish to $JS.API.STREAM.INFO.STREAM, $JS.API.CONSUMER.INFO.STREAM.CONSUMER,
+// $JS.API.CONSUMER.MSG.NEXT.STREAM.CONSUMER and $JS.ACK.STREAM.CONSUMER.>, to $JS.API.CONSUMER.CREATE.STREAM.CONSUMER unless the consumer
+// exists, and to subscribe to _INBOX.>.
 package nats

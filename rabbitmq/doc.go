@@ -1,4 +1,4 @@
-// Package rabbitmq publishes events to RabbitMQ.
+// Package rabbitmq publishes events to RabbitMQ, and reads them from there.
 //
 // # Where events go
 //
@@ -66,9 +66,39 @@
 //
 // # Reading
 //
-// A Source reads queues for a consumer.Consumer. RabbitMQ hands the messages of a queue to all who read it, in turn, so the order of a
-// key holds across processes only where one of them reads the queue at a time: declare it with x-single-active-consumer, or
-// give each process a queue of its own, behind a consistent-hash exchange over the aggregate id. What is returned, or comes again after a
-// connection was lost, stands where it was, as far as the server can. A message that is in hand for longer than the server's
-// consumer_timeout (30 minutes) comes again too.
+// A Source reads queues, classic or quorum; streams are refused. Members of a group read the same queues. The login needs the
+// right to read from them.
+//
+// A message's Topic is a slash and the name of the queue, and its Coordinates are those that the sink tells, with the message-id,
+// the event id of its headers, or, for a message that has neither, the number of the delivery. It has no Partition, Offset or
+// Key: a consumer orders by the aggregate id, which is in the headers. At is the timestamp, by the clock of the sender.
+//
+// Values of headers are rendered as text: numbers, decimals and truth values as usual, times in RFC 3339, bytes as they are if they
+// are UTF-8, and else in hexadecimal digits. Tables and arrays, such as x-death, are left out, and so is what a quorum queue says
+// of the delivery (x-delivery-count, x-acquired-count). So that messages of other producers can be recognized, the message-id stands
+// as X-Event-Id and the type as X-Event-Type where no header carries an event id or an event type, and content-type and
+// content-encoding as headers of those names.
+//
+// Deliveries is exact for quorum queues. A classic queue only tells that it has delivered a message before: then it is 2.
+//
+// # Order of what is read
+//
+// A queue hands its messages out one by one to whoever has room. The order of a key is kept by a consumer alone, but not across
+// several processes that read one queue, unless the queue has a single active consumer (x-single-active-consumer): then one process
+// gets everything, and another one takes over when it stops. To share the work, have several such queues, and an exchange of type
+// x-consistent-hash that spreads the keys over them by a header. A process that has lost its connection may still work on a
+// message while another one gets it; receipts make that harmless.
+//
+// # Limits of the server
+//
+// A quorum queue of RabbitMQ 4 drops a message, or dead-letters it by its own means, that was delivered 21 times without being
+// acknowledged. Each stop or crash of a source counts, also for messages that only waited in it. Declare such queues with
+// x-delivery-limit -1, or set that by a policy, so that no message is lost in a loop of crashes; how often a message is tried is the
+// consumer's business. In RabbitMQ 3 do not set it: there is no limit unless one is set, and -1 drops a message that is delivered again.
+//
+// The server closes the channel of a message that is not acknowledged within consumer_timeout, half an hour unless it says otherwise,
+// and delivers again what was on it. That time includes waiting in the source: keep Prefetch well below what is handled in it, and let
+// a message that has to wait for longer wait elsewhere, on a retry topic or parked.
+//
+// A server that is killed can forget the acknowledgements of the last moments. Those messages come again.
 package rabbitmq
