@@ -37,6 +37,13 @@ func admin(t testing.TB) *kadm.Client {
 func newTopic(t testing.TB, partitions int32, settings ...string) string {
 	t.Helper()
 	name := "test-" + strings.ToLower(rand.Text()[:12])
+	createTopic(t, name, partitions, settings...)
+	return name
+}
+
+// createTopic creates a topic that is deleted when the test ends. Settings alternate key and value.
+func createTopic(t testing.TB, name string, partitions int32, settings ...string) {
+	t.Helper()
 	configs := make(map[string]*string)
 	for i := 0; i < len(settings); i += 2 {
 		configs[settings[i]] = &settings[i+1]
@@ -61,5 +68,4 @@ func newTopic(t testing.TB, partitions int32, settings ...string) string {
 			t.Logf("deleting topic %s: %v", name, err)
 		}
 	})
-	return name
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/consumer"
@@ -66,7 +68,9 @@ func openSource(c SourceConfig, extra ...kgo.Opt) (*Source, error) {
 	return s, nil
 }
 
-// Fetch implements consumer.Source. Calls at the same time take turns.
+// Fetch implements consumer.Source. Calls at the same time take turns. While nothing comes it looks every five seconds for what may
+// stand in the way: brokers that cannot be reached, a login that is refused, a topic that does not exist or may not be read. It
+// returns that as an error, and goes on once that has passed.
 func (s *Source) Fetch(ctx context.Context, limit int) ([]*consumer.Delivery, error) {
 	select {
 	case s.turn <- struct{}{}:
@@ -91,13 +95,36 @@ func (s *Source) Fetch(ctx context.Context, limit int) ([]*consumer.Delivery, er
 // poll returns nothing when it was woken. What the client has already handed out of a partition that goes meanwhile is left out:
 // nobody holds it, so the partition does not wait for it, and it comes to the next owner.
 func (s *Source) poll(ctx context.Context, limit int) ([]*consumer.Delivery, error) {
-	waiting, wake := context.WithCancel(ctx)
+	waiting, wake := context.WithTimeout(ctx, quiet)
 	defer wake()
 	if again := s.beginPoll(limit, wake); len(again) > 0 {
 		return again, nil
 	}
 	fetches := s.client.PollRecords(waiting, limit)
-	return s.endPoll(fetches), failure(fetches)
+	deliveries, err := s.endPoll(fetches), failure(fetches)
+	if len(deliveries) == 0 && err == nil && errors.Is(waiting.Err(), context.DeadlineExceeded) {
+		err = s.obstacle(ctx)
+	}
+	return deliveries, err
+}
+
+// quiet is how long nothing may come before Fetch asks for the reason. The client keeps it to itself: it goes on trying to connect,
+// and waits for topics that do not exist.
+const quiet = 5 * time.Second
+
+// obstacle returns what stands in the way of reading the topics, or nil.
+func (s *Source) obstacle(ctx context.Context) error {
+	topics, err := kadm.NewClient(s.client).ListTopics(ctx, s.config.Topics...)
+	errs := []error{err}
+	for _, t := range topics.Sorted() {
+		switch {
+		case errors.Is(t.Err, kerr.UnknownTopicOrPartition):
+			errs = append(errs, fmt.Errorf("topic %s does not exist, or we may not see it: create it, or allow this login to read it: %w", t.Topic, t.Err))
+		case t.Err != nil:
+			errs = append(errs, fmt.Errorf("topic %s: %w", t.Topic, t.Err))
+		}
+	}
+	return errors.Join(errs...)
 }
 
 // beginPoll returns what was returned. If that is nothing, a poll of the client begins, which wake ends.
@@ -137,6 +164,8 @@ func failure(fetches kgo.Fetches) error {
 		case errors.Is(e.Err, context.Canceled), errors.Is(e.Err, context.DeadlineExceeded):
 		case e.Topic == "":
 			errs = append(errs, e.Err)
+		case e.Partition < 0:
+			errs = append(errs, fmt.Errorf("topic %s: %w", e.Topic, e.Err))
 		default:
 			errs = append(errs, fmt.Errorf("%s: %w", laneName(e.Topic, e.Partition), e.Err))
 		}
