@@ -1,10 +1,15 @@
 package kafka
 
 import (
+	"syscall"
 	"testing"
 	"time"
 
+	"github.com/twmb/franz-go/pkg/kadm"
+	"github.com/twmb/franz-go/pkg/kgo"
+
 	"github.com/postrider/postrider/consumertest"
+	"github.com/postrider/postrider/internal/servers"
 	"github.com/postrider/postrider/sinktest"
 )
 
@@ -12,6 +17,7 @@ func TestSourceConformance(t *testing.T) {
 	t.Parallel()
 	consumertest.Run(t, consumertest.Harness{
 		Open:        openGroup,
+		OpenPrivate: openPrivateGroup,
 		Lanes:       true,
 		Expiry:      shortestSession,
 		Coordinates: true,
@@ -23,19 +29,20 @@ func TestSourceConformance(t *testing.T) {
 // shortestSession is the shortest timeout that brokers take by default.
 const shortestSession = 6 * time.Second
 
-// openGroup gives each member a proxy of its own, that stands in for every broker.
+// openGroup is one at the broker that the tests share.
 func openGroup(t testing.TB) consumertest.Group {
 	t.Helper()
-	topic := newTopic(t, 4)
-	sink, err := Open(Config{Brokers: brokers(t)})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { sink.Close() })
+	return groupAt(t, brokers(t), newTopic(t, 4))
+}
+
+// groupAt is the group of a topic's name. Each member has a proxy of its own, that stands in for every broker.
+func groupAt(t testing.TB, addresses []string, topic string) consumertest.Group {
+	t.Helper()
+	sink := openSink(t, Config{Brokers: addresses})
 	return consumertest.Group{Sink: sink, Topic: topic, Join: func(t testing.TB) consumertest.Member {
-		proxy := sinktest.NewProxy(t, brokers(t)[0])
+		proxy := sinktest.NewProxy(t, addresses[0])
 		source, err := openSource(SourceConfig{
-			Brokers:          brokers(t),
+			Brokers:          addresses,
 			Group:            topic,
 			Topics:           []string{topic},
 			SessionTimeout:   shortestSession,
@@ -46,4 +53,25 @@ func openGroup(t testing.TB) consumertest.Group {
 		}
 		return consumertest.Member{Source: source, Proxy: proxy}
 	}}
+}
+
+// openPrivateGroup is one at a broker that can be killed.
+func openPrivateGroup(t testing.TB) consumertest.Group {
+	t.Helper()
+	server := servers.Launch(t, "kafka")
+	addresses := []string{loopback(server.Port())}
+	client, err := kgo.NewClient(kgo.SeedBrokers(addresses...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	if _, err := kadm.NewClient(client).CreateTopic(testContext(t), 4, 1, nil, orders); err != nil {
+		t.Fatal(err)
+	}
+	group := groupAt(t, addresses, orders)
+	group.Restart = func(t testing.TB) {
+		server.Stop(t, syscall.SIGKILL)
+		server.Start(t)
+	}
+	return group
 }
