@@ -61,3 +61,40 @@ func benchmarkPublish(b *testing.B, size, callers int) {
 	wg.Wait()
 	b.ReportMetric(float64(b.N*size*callers)/b.Elapsed().Seconds(), "events/s")
 }
+
+// BenchmarkFetch fetches and finishes what BenchmarkPublish sends, 500 at a time: one operation is one message. Rates under some ten
+// thousand messages are those of joining the group.
+func BenchmarkFetch(b *testing.B) {
+	topic := newTopic(b, 12)
+	sink := openSink(b, Config{Brokers: brokers(b)})
+	for n := 0; n < b.N; {
+		batch := make([]relay.Message, min(5000, b.N-n))
+		for i := range batch {
+			batch[i] = relay.Message{
+				Key: strconv.Itoa(n), Topic: topic, Payload: bytes.Repeat([]byte("x"), 500),
+				Headers: []relay.Header{{Name: "X-Event-Id", Value: "0190c7f0-7b7e-7cc3-98c4-dc0c0c07398f"}, {Name: "X-Event-Type", Value: "order.created"}},
+			}
+			n++
+		}
+		for _, o := range sink.Publish(context.Background(), batch) {
+			if o.Class != relay.ClassPublished {
+				b.Fatal(o.Err)
+			}
+		}
+	}
+	source := newSource(b, SourceConfig{Brokers: brokers(b), Group: topic, Topics: []string{topic}})
+	b.ReportAllocs()
+	b.ResetTimer()
+	for n := 0; n < b.N; {
+		got, err := source.Fetch(context.Background(), 500)
+		if err != nil {
+			b.Fatal(err)
+		}
+		source.Finish(got...)
+		n += len(got)
+	}
+	flush(b, source)
+	b.StopTimer()
+	closeSource(b, source)
+	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "messages/s")
+}

@@ -1,4 +1,5 @@
-// Package kafka publishes events to Apache Kafka and to what speaks its protocol.
+// Package kafka publishes events to Apache Kafka and to what speaks its protocol, and reads messages from there: Sink and Source.
+// What follows is about the sink, but for the last section.
 //
 // # What published means
 //
@@ -38,4 +39,14 @@
 // if the login may read the topic's settings (DESCRIBE_CONFIGS).
 //
 // The login needs WRITE and DESCRIBE on the topics, and before Kafka 3.0 IDEMPOTENT_WRITE on the cluster.
+//
+// # Reading
+//
+// A Source is a member of a consumer group. What is in aborted transactions does not come. A record without a value has a nil
+// payload. The offset of a partition is committed once everything before it is finished, at intervals, when a partition goes, by
+// Flush and by Close; metadata that others left with a committed offset is not kept. A process that is killed gets again what it
+// finished since the last commit: the inbox makes that once. Where the records after the committed offset are gone, the partition
+// goes on with the first that is left.
+//
+// The login needs READ on the topics and on the group.
 package kafka
