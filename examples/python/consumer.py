@@ -77,14 +77,16 @@ def apply(database, message):
 def dead_letter(producer, message, error):
     """Returns when the broker has the dead letter, so that the position may pass the message."""
     failed = []
-    headers = list(message.headers() or []) + [
-        ("X-Origin-Topic", message.topic()),
-        ("X-Origin-Partition", str(message.partition())),
-        ("X-Origin-Offset", str(message.offset())),
-        ("X-Failure-Consumer", CONSUMER),
-        ("X-Failure-Class", "malformed"),
-        ("X-Failure-Message", str(error)[:1024]),
-    ]
+    failure = {
+        "X-Origin-Topic": message.topic(),
+        "X-Origin-Partition": str(message.partition()),
+        "X-Origin-Offset": str(message.offset()),
+        "X-Failure-Consumer": CONSUMER,
+        "X-Failure-Class": "malformed",
+        "X-Failure-Message": str(error)[:1024],
+    }
+    kept = [header for header in message.headers() or [] if header[0] not in failure]  # a second failure replaces the first
+    headers = kept + list(failure.items())
     producer.produce(
         TOPIC + ".dlt", message.value(), message.key(), headers=headers, on_delivery=lambda error, _: failed.append(error) if error else None
     )
