@@ -30,6 +30,7 @@ type orders struct {
 	Broker      string // kafka or rabbitmq
 	Address     string
 	Topic       string
+	Instance    string // of the group at Kafka
 
 	Point point
 	Hit   int64 // the process dies when it is at the point for so many times
@@ -92,7 +93,7 @@ func must(err error) {
 func (k *killer) open() (consumer.Source, relay.Sink) {
 	if k.Broker == "kafka" {
 		source, err := kafka.OpenSource(kafka.SourceConfig{
-			Brokers: []string{k.Address}, Group: k.Topic, Topics: []string{k.Topic}, InstanceID: "one",
+			Brokers: []string{k.Address}, Group: k.Topic, Topics: []string{k.Topic}, InstanceID: k.Instance,
 			// A member that dies while the group assembles is waited for.
 			SessionTimeout: 6 * time.Second, RebalanceTimeout: 6 * time.Second,
 		})
