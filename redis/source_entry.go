@@ -2,6 +2,7 @@ package redis
 
 import (
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -72,10 +73,17 @@ func decode(stream string, r record) inbox.Message {
 
 // storedAt is the time in an id that the server has chosen; zero where there is none.
 func storedAt(id string) time.Time {
-	text, _, _ := strings.Cut(id, "-")
-	milliseconds, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || milliseconds <= 0 {
+	milliseconds := place(id)[0]
+	if milliseconds == 0 || milliseconds > math.MaxInt64 {
 		return time.Time{}
 	}
-	return time.UnixMilli(milliseconds).UTC()
+	return time.UnixMilli(int64(milliseconds)).UTC()
+}
+
+// place returns the numbers of an id.
+func place(id string) (numbers [2]uint64) {
+	first, second, _ := strings.Cut(id, "-")
+	numbers[0], _ = strconv.ParseUint(first, 10, 64) // servers write no others
+	numbers[1], _ = strconv.ParseUint(second, 10, 64)
+	return numbers
 }

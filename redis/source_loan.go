@@ -25,6 +25,7 @@ const (
 type loan struct {
 	reader     *reader
 	id         string
+	place      [2]uint64 // the numbers of the id
 	message    inbox.Message
 	deliveries int
 	state      state
@@ -55,7 +56,8 @@ var (
 )
 
 // add takes entries that the server has given to this consumer; before counts earlier deliveries. One that comes as new although it is
-// in hand has been forgotten by the server, and may be another one with the same id: it takes the place of the first.
+// in hand has been forgotten by the server, and may be another one with the same id: it takes the place of the first. Older ones are
+// fetched first.
 func (r *reader) add(entries []record, before map[string]int) {
 	r.source.mu.Lock()
 	defer r.source.mu.Unlock()
@@ -64,9 +66,12 @@ func (r *reader) add(entries []record, before map[string]int) {
 			r.drop(l)
 			r.ready = slices.DeleteFunc(r.ready, func(other *loan) bool { return other == l })
 		}
-		l := &loan{reader: r, id: e.id, message: decode(r.stream, e), deliveries: before[e.id] + 1, told: time.Now()}
+		l := &loan{reader: r, id: e.id, place: place(e.id), message: decode(r.stream, e), deliveries: before[e.id] + 1, told: time.Now()}
 		r.held[e.id] = l
 		r.ready = append(r.ready, l)
+	}
+	if len(before) > 0 {
+		slices.SortStableFunc(r.ready, func(a, b *loan) int { return slices.Compare(a.place[:], b.place[:]) })
 	}
 	if len(r.ready) > 0 {
 		signal(r.source.news)
@@ -86,7 +91,7 @@ func (r *reader) drop(l *loan) {
 func (r *reader) takeOver(ctx context.Context) error {
 	after := ""
 	for {
-		room, _ := r.room()
+		room := r.roomForOld()
 		if room <= 0 {
 			return nil
 		}
@@ -95,6 +100,19 @@ func (r *reader) takeOver(ctx context.Context) error {
 			return err
 		}
 	}
+}
+
+// roomForOld does not depend on what is read anew, which would leave no room for long.
+func (r *reader) roomForOld() int {
+	r.source.mu.Lock()
+	defer r.source.mu.Unlock()
+	room := r.source.config.Prefetch
+	for _, l := range r.held {
+		if l.deliveries > 1 {
+			room--
+		}
+	}
+	return room
 }
 
 // claim takes pending entries that are idle for so long, and not in hand. It looks at so many, behind an id unless that is empty, and at
