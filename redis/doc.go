@@ -67,5 +67,16 @@
 //
 // A Source reads streams as a member of a consumer group for a consumer.Consumer. Redis hands the entries of a stream to all members of the
 // group, so the order of a key holds across processes only where one of them reads the stream: one process, or a stream for
-// each part of the keys. What is taken over from a member that has died comes after what was handed out meanwhile.
+// each part of the keys. What is taken over from a member that has died comes after what was handed out meanwhile; a process that comes
+// back under its SourceConfig.Consumer has its own again before anything else.
+//
+// Of entries that others than a Sink have written, the field payload is the payload, or data where there is none, key the key, and every
+// other field a header, with the field's name; an id is the header X-Event-Id unless a header tells the event id. An entry without a payload
+// is delivered like any other. One that was deleted or trimmed while it was pending is gone: see TrimSafe.
+//
+// When the group or the stream is deleted, or the server has lost its data, Fetch tells it, the group is created anew, and
+// everything that the stream has comes again. Members that were silent for an hour and have nothing pending are removed from the group.
+//
+// The login needs XREADGROUP, XACK, XPENDING, XCLAIM, and EVALSHA with EVAL for what holds entries in hand; XGROUP CREATE where the
+// group does not exist; XINFO CONSUMERS and XGROUP DELCONSUMER to remove members. It works with Redis 7 and newer, and Valkey.
 package redis
