@@ -32,8 +32,12 @@ type loan struct {
 	over     chan struct{} // closed when it is settled, if somebody waits for that
 }
 
-// mostAttempts are made to have an acknowledgement answered. After them AckWait is over as well.
-const mostAttempts = 4
+// An acknowledgement that is not answered is sent again. A server that does not answer so many knows nothing of the message, or
+// delivers it again.
+const (
+	longestSilence = 5 * time.Second
+	mostAttempts   = 10
+)
 
 // acknowledgement is the word for it in JetStream's protocol. The library has no way to send one and not to wait for its answer.
 var acknowledgement = []byte("+ACK")
@@ -54,7 +58,6 @@ func (s *Source) add(m jetstream.Msg) error {
 	at := place{meta.Sequence.Stream, meta.Timestamp.UnixNano()}
 	if l := s.held[at]; l != nil {
 		l.message, l.meta, l.told, l.attempts = m, meta, time.Now(), 0
-		signal(s.wake)
 		return nil
 	}
 	s.last++
@@ -136,7 +139,7 @@ func (s *Source) settle() {
 	s.returned = nil
 	var due []word
 	for _, l := range s.finished {
-		if l.attempts > 0 && time.Since(l.told) < s.ackWait/3 {
+		if l.attempts > 0 && time.Since(l.told) < min(s.ackWait/3, longestSilence) {
 			continue
 		}
 		if l.attempts == mostAttempts {

@@ -261,6 +261,11 @@ func TestSourceTellsThatItCannotConnect(t *testing.T) {
 	t.Parallel()
 	s := openSource(t, "amqp://127.0.0.1:1", 10, "a", "b")
 	defer s.Close()
+	await.True(t, time.Minute, "both queues fail", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return s.readers[0].failure != nil && s.readers[1].failure != nil
+	})
 	_, err := s.Fetch(testContext(t), 1)
 	if err == nil || strings.Count(err.Error(), "no connection") != 1 {
 		t.Errorf("error %v, want once that there is no connection", err)
@@ -309,6 +314,37 @@ func TestSourceKeepsItsPrefetch(t *testing.T) {
 			nothingFor(t, s, 500*time.Millisecond)
 			s.Close()
 		}
+	})
+}
+
+// TestSourceForgetsWhatALostConnectionBrought has messages wait in the source when the connection is lost.
+func TestSourceForgetsWhatALostConnectionBrought(t *testing.T) {
+	t.Parallel()
+	perVersion(t, func(t *testing.T, address string) {
+		q := newBroker(t, address).newQueue(t, quorum)
+		q.put(t, 1, 5)
+		proxy := sinktest.NewProxy(t, host(t, address))
+		s := openSource(t, at(t, address, proxy.Addr, ""), 10, q.name)
+		defer s.Close()
+		old := fetch(t, s, 1)
+		await.True(t, time.Minute, "the others wait", func() bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return len(s.readers[0].ready) == 4
+		})
+		proxy.Cut()
+		await.True(t, time.Minute, "the subscription has ended", func() bool {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			return s.readers[0].current == nil
+		})
+		proxy.Heal()
+		got := fetch(t, s, 5)
+		wantDeliveries(t, got, "1", "2", "3", "4", "5")
+		s.Finish(old...) // its number is that of another delivery by now
+		nothingFor(t, s, 500*time.Millisecond)
+		s.Return(got...)
+		wantDeliveries(t, fetch(t, s, 5), "1", "2", "3", "4", "5")
 	})
 }
 
