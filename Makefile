@@ -9,7 +9,7 @@ cache = $(or $(POSTRIDER_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/postrider
 # Every test of every module in go.work, against real servers.
 test: check services
 	eval "$$(scripts/services env)"
-	go test -race -count=1 -timeout=40m $(packages)
+	go test -race -count=1 -timeout=50m $(packages)
 
 check:
 	@unformatted=$$(gofmt -l .)
