@@ -168,14 +168,15 @@ func unfinishedInTheMiddle(t *testing.T, f *fixture) {
 	ids, _ := f.publish(oneKey(5)...)
 	m := f.join()
 	got := m.fetch(5)
-	m.Source.Finish(got[2])
-	m.Source.Finish(got[0])
+	for _, i := range []int{3, 0, 2} { // the last one lies behind the gap
+		m.Source.Finish(got[i])
+	}
 	m.flush() // does not wait for the second
 	m.close()
 	if f.Lanes {
 		f.onlyComes(ids[1:])
 	} else {
-		f.onlyComes([]string{ids[1], ids[3], ids[4]})
+		f.onlyComes([]string{ids[1], ids[4]})
 	}
 }
 
