@@ -63,25 +63,23 @@ func (p *ownedPartition) deliverAgain(limit int) (deliveries []*consumer.Deliver
 func (p *ownedPartition) comesAgain() bool { return p.returned > 0 && !p.paused && !p.going }
 
 func (p *ownedPartition) delivery(l *loan) *consumer.Delivery {
-	r := l.record
+	return &consumer.Delivery{Message: messageOf(l.record), Lane: laneName(p.topic, p.number), Revoked: p.revoked, Ref: l}
+}
+
+func messageOf(r *kgo.Record) inbox.Message {
 	headers := make([]inbox.Header, len(r.Headers))
 	for i, h := range r.Headers {
 		headers[i] = inbox.Header{Name: h.Key, Value: string(h.Value)}
 	}
-	return &consumer.Delivery{
-		Message: inbox.Message{
-			Topic:       r.Topic,
-			Partition:   strconv.Itoa(int(r.Partition)),
-			Offset:      strconv.FormatInt(r.Offset, 10),
-			Coordinates: fmt.Sprintf("kafka:%s/%d@%d", r.Topic, r.Partition, r.Offset),
-			Key:         string(r.Key),
-			Headers:     headers,
-			Payload:     r.Value,
-			At:          r.Timestamp,
-		},
-		Lane:    laneName(r.Topic, r.Partition),
-		Revoked: p.revoked,
-		Ref:     l,
+	return inbox.Message{
+		Topic:       r.Topic,
+		Partition:   strconv.Itoa(int(r.Partition)),
+		Offset:      strconv.FormatInt(r.Offset, 10),
+		Coordinates: fmt.Sprintf("kafka:%s/%d@%d", r.Topic, r.Partition, r.Offset),
+		Key:         string(r.Key),
+		Headers:     headers,
+		Payload:     r.Value,
+		At:          r.Timestamp,
 	}
 }
 

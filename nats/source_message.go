@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -19,19 +20,23 @@ const prefixInstructions = "nats-"
 
 // decode turns what was delivered into a message. See the package comment for the rules.
 func decode(m jetstream.Msg, meta *jetstream.MsgMetadata) inbox.Message {
-	decoded := inbox.Message{
-		Topic:       m.Subject(),
-		Partition:   meta.Stream,
-		Offset:      strconv.FormatUint(meta.Sequence.Stream, 10),
-		Coordinates: fmt.Sprintf("nats:%s@%d", meta.Stream, meta.Sequence.Stream),
-		Headers:     headersOf(m.Headers()),
-		Payload:     m.Data(),
-		At:          meta.Timestamp,
+	return messageAt(meta.Stream, meta.Sequence.Stream, m.Subject(), meta.Timestamp, m.Headers(), m.Data())
+}
+
+func messageAt(stream string, sequence uint64, subject string, at time.Time, headers nats.Header, payload []byte) inbox.Message {
+	m := inbox.Message{
+		Topic:       subject,
+		Partition:   stream,
+		Offset:      strconv.FormatUint(sequence, 10),
+		Coordinates: fmt.Sprintf("nats:%s@%d", stream, sequence),
+		Headers:     headersOf(headers),
+		Payload:     payload,
+		At:          at,
 	}
-	if id := m.Headers().Get(jetstream.MsgIDHeader); id != "" && decoded.EventID() == "" {
-		decoded.Headers = append(decoded.Headers, inbox.Header{Name: relay.HeaderEventID, Value: id})
+	if id := headers.Get(jetstream.MsgIDHeader); id != "" && m.EventID() == "" {
+		m.Headers = append(m.Headers, inbox.Header{Name: relay.HeaderEventID, Value: id})
 	}
-	return decoded
+	return m
 }
 
 // headersOf are sorted by name. Those for the server are left out: a sink could not publish them again.

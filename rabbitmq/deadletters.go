@@ -1,0 +1,198 @@
+package rabbitmq
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	amqp "github.com/rabbitmq/amqp091-go"
+
+	"github.com/postrider/postrider/dlt"
+	"github.com/postrider/postrider/operator"
+)
+
+// DeadLetters is a dead-letter topic: a queue, classic or quorum. It implements dlt.Topic.
+//
+// RabbitMQ shows messages only to those who consume them. So a scan has every message delivered and acknowledges none: until the
+// next scan or Close, nobody else gets them. Then they go back in their order, counted as delivered once more: keep the delivery limit of a
+// quorum queue off, or it drops letters that were looked at too often. A program that dies meanwhile gives them back as well, but a quorum
+// queue may then change their order. A scan must not take longer than the server's consumer_timeout. Letters that were redriven are
+// acknowledged.
+type DeadLetters struct {
+	config  Config
+	line    line
+	queue   string
+	session *session      // of the last scan
+	channel *amqp.Channel // of the last scan
+	held    [][]uint64    // tags of what each page has delivered and was not settled
+}
+
+var _ dlt.Topic = (*DeadLetters)(nil)
+
+// OpenDeadLetters checks the configuration, of which it needs how to reach the server; Scan connects. The topic is a slash and the name
+// of the queue. The caller closes what it returns.
+func OpenDeadLetters(c Config, topic string) (*DeadLetters, error) {
+	c, err := c.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("rabbitmq: %w", err)
+	}
+	if len(topic) < 2 || topic[0] != '/' {
+		return nil, fmt.Errorf("rabbitmq: topic %q names no queue: write a slash and the name of the queue, such as /orders.dlt", topic)
+	}
+	c.Declare = nil // a look changes nothing
+	d := &DeadLetters{config: c, queue: topic[1:]}
+	d.line.config = &d.config
+	return d, nil
+}
+
+// Scan implements dlt.Topic. It fails when other consumers take letters meanwhile.
+func (d *DeadLetters) Scan(ctx context.Context, visit func(dlt.Letter) error) error {
+	session, err := d.line.connect(ctx)
+	if err != nil {
+		return fmt.Errorf("rabbitmq: %w", err)
+	}
+	left, err := d.begin(session)
+	for err == nil && left > 0 {
+		var taken int
+		taken, err = d.page(ctx, min(left, letterPage), visit)
+		left -= taken
+	}
+	if err != nil {
+		return fmt.Errorf("rabbitmq: read queue %s: %w", d.queue, err)
+	}
+	return nil
+}
+
+const (
+	letterPage   = 500                   // letters that are asked for at a time
+	letterTag    = "postrider-dlt-"      // and the number of the page: the consumer, as the server shows it
+	giveBackLook = 20 * time.Millisecond // between looks whether the queue has its messages back
+)
+
+// begin ends the scan before and opens a channel. It returns how many messages the queue has.
+func (d *DeadLetters) begin(s *session) (messages int, err error) {
+	d.giveBack()
+	answered := s.bounded()
+	d.channel, err = s.conn.Channel()
+	answered()
+	if err != nil {
+		d.channel = nil
+		return 0, err
+	}
+	d.session = s
+	queue, err := d.look()
+	return queue.Messages, err
+}
+
+// page visits n messages, and returns how many it has taken. What was settled meanwhile makes room for others, which are taken too.
+func (d *DeadLetters) page(ctx context.Context, n int, visit func(dlt.Letter) error) (taken int, err error) {
+	page := len(d.held)
+	d.held = append(d.held, nil)
+	tag := letterTag + strconv.Itoa(page) // a quorum queue counts what an earlier one of the same name holds
+	deliveries, err := d.subscribe(tag, n)
+	if err != nil {
+		return 0, err
+	}
+	take := func(m amqp.Delivery) {
+		taken++
+		d.held[page] = append(d.held[page], m.DeliveryTag)
+		if err == nil {
+			err = visit(dlt.Letter{Message: decode(d.queue, &m), Ref: m.DeliveryTag})
+		}
+	}
+	for taken < n && err == nil {
+		select {
+		case m, ok := <-deliveries:
+			if !ok {
+				return taken, errors.New("the server has ended the subscription")
+			}
+			take(m)
+		case <-time.After(patience):
+			err = fmt.Errorf("the queue had %d letters more, and none came within %s: other consumers take them", n-taken, patience)
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		if err == nil {
+			err = ctx.Err()
+		}
+	}
+	if cancelled := d.unsubscribe(tag); cancelled != nil {
+		return taken, errors.Join(err, cancelled)
+	}
+	for m := range deliveries {
+		take(m)
+	}
+	return taken, err
+}
+
+// subscribe has n messages delivered, and more only when some of them are settled.
+func (d *DeadLetters) subscribe(tag string, n int) (<-chan amqp.Delivery, error) {
+	defer d.session.bounded()()
+	if err := d.channel.Qos(n, 0, false); err != nil {
+		return nil, err
+	}
+	return d.channel.Consume(d.queue, tag, false, false, false, false, nil)
+}
+
+// unsubscribe leaves what was delivered where it is.
+func (d *DeadLetters) unsubscribe(tag string) error {
+	defer d.session.bounded()()
+	return d.channel.Cancel(tag, false)
+}
+
+// giveBack ends the last scan, and waits a little until the queue has its messages back. Its connection may have ended before, and the
+// server then gives everything back by itself. Messages keep their order in a quorum queue when they are given back one by one, and each
+// page after the one before is back.
+func (d *DeadLetters) giveBack() {
+	if d.channel == nil {
+		return
+	}
+	end := time.Now().Add(patience)
+	back := 0
+	for _, tags := range d.held {
+		for _, tag := range tags {
+			_ = d.channel.Reject(tag, true)
+		}
+		back += len(tags)
+		for queue, err := d.look(); err == nil && queue.Messages < back && time.Now().Before(end); queue, err = d.look() {
+			time.Sleep(giveBackLook)
+		}
+	}
+	_ = d.channel.Close()
+	d.channel, d.held = nil, nil
+}
+
+func (d *DeadLetters) look() (amqp.Queue, error) {
+	defer d.session.bounded()()
+	return d.channel.QueueDeclarePassive(d.queue, true, false, false, false, nil)
+}
+
+// Settle implements dlt.Topic. Who did it and why is not kept.
+func (d *DeadLetters) Settle(_ context.Context, letters []dlt.Letter, _ operator.Action) error {
+	var failures []error
+	for _, l := range letters {
+		tag := l.Ref.(uint64)
+		failures = append(failures, d.channel.Ack(tag, false))
+		for page, tags := range d.held {
+			if at, held := slices.BinarySearch(tags, tag); held {
+				d.held[page] = slices.Delete(tags, at, at+1)
+			}
+		}
+	}
+	// An answer on the channel says that the server has read what was sent before.
+	_, err := d.look()
+	if err := errors.Join(append(failures, err)...); err != nil {
+		return fmt.Errorf("rabbitmq: acknowledge letters of queue %s: %w", d.queue, err)
+	}
+	return nil
+}
+
+// Close implements dlt.Topic.
+func (d *DeadLetters) Close() error {
+	d.giveBack()
+	d.line.close()
+	return nil
+}
