@@ -64,7 +64,7 @@ func (c *command) root() *cobra.Command {
 	}
 	root.PersistentFlags().StringVarP(&c.file, "config", "c", "postrider.yaml", "the configuration `file`")
 	root.AddCommand(
-		c.demo(), c.init(), c.check(), c.run(), c.status(), c.events(), c.trace(), c.dead(), c.inbox(), c.routes(), c.version(),
+		c.demo(), c.init(), c.check(), c.run(), c.status(), c.events(), c.trace(), c.dead(), c.dlt(), c.inbox(), c.routes(), c.version(),
 	)
 	return root
 }

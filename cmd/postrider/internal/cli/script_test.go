@@ -49,6 +49,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":     exits,
 			"database":  newDatabase,
+			"letters":   newLetters,
 			"sql":       execute,
 			"await":     await,
 			"terminate": terminate,

@@ -43,6 +43,14 @@ func Events(n int) string {
 	return strconv.Itoa(n) + " events"
 }
 
+// Letters counts dead letters.
+func Letters(n int) string {
+	if n == 1 {
+		return "1 letter"
+	}
+	return strconv.Itoa(n) + " letters"
+}
+
 // Progress tells how far a job is in its set.
 func Progress(j operator.Job) string {
 	return strconv.Itoa(j.Looked) + " of " + Events(j.Total)

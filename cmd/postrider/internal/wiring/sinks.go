@@ -88,9 +88,17 @@ func (s *Sinks) Close() error {
 }
 
 func openKafka(c *config.Kafka) (relay.Sink, error) {
-	tls, err := tlsConfig(c.TLS)
+	settings, err := kafkaConfig(c)
 	if err != nil {
 		return nil, err
+	}
+	return kafka.Open(settings)
+}
+
+func kafkaConfig(c *config.Kafka) (kafka.Config, error) {
+	tls, err := tlsConfig(c.TLS)
+	if err != nil {
+		return kafka.Config{}, err
 	}
 	settings := kafka.Config{
 		Brokers:         c.Brokers,
@@ -105,15 +113,23 @@ func openKafka(c *config.Kafka) (relay.Sink, error) {
 			Password:  c.SASL.Password.Reveal(),
 		}
 	}
-	return kafka.Open(settings)
+	return settings, nil
 }
 
 func openNATS(c *config.NATS) (relay.Sink, error) {
-	tls, err := tlsConfig(c.TLS)
+	settings, err := natsConfig(c)
 	if err != nil {
 		return nil, err
 	}
-	return nats.Open(nats.Config{
+	return nats.Open(settings)
+}
+
+func natsConfig(c *config.NATS) (nats.Config, error) {
+	tls, err := tlsConfig(c.TLS)
+	if err != nil {
+		return nats.Config{}, err
+	}
+	return nats.Config{
 		Servers:   c.Servers,
 		User:      c.User,
 		Password:  c.Password.Reveal(),
@@ -121,7 +137,7 @@ func openNATS(c *config.NATS) (relay.Sink, error) {
 		CredsFile: c.CredentialsFile,
 		TLS:       tls,
 		Stream:    c.Stream,
-	})
+	}, nil
 }
 
 // startNATS starts the embedded server of a sink.
@@ -140,9 +156,17 @@ func (s *Sinks) startNATS(ctx context.Context, c *config.NATS) (relay.Sink, erro
 }
 
 func openRabbitMQ(c *config.RabbitMQ) (relay.Sink, error) {
-	tls, err := tlsConfig(c.TLS)
+	settings, err := rabbitMQConfig(c)
 	if err != nil {
 		return nil, err
+	}
+	return rabbitmq.Open(settings)
+}
+
+func rabbitMQConfig(c *config.RabbitMQ) (rabbitmq.Config, error) {
+	tls, err := tlsConfig(c.TLS)
+	if err != nil {
+		return rabbitmq.Config{}, err
 	}
 	settings := rabbitmq.Config{
 		Servers:         c.Servers,
@@ -159,7 +183,7 @@ func openRabbitMQ(c *config.RabbitMQ) (relay.Sink, error) {
 	for _, exchange := range c.Declare {
 		settings.Declare = append(settings.Declare, rabbitmq.Exchange(exchange))
 	}
-	return rabbitmq.Open(settings)
+	return settings, nil
 }
 
 // quietRedis lets the client's own log, which is one for the whole process and goes to standard error, say nothing: what it
@@ -171,12 +195,21 @@ type noLog struct{}
 func (noLog) Printf(context.Context, string, ...any) {}
 
 func openRedis(c *config.Redis, log *slog.Logger) (relay.Sink, error) {
-	quietRedis()
-	tls, err := tlsConfig(c.TLS)
+	settings, err := redisConfig(c)
 	if err != nil {
 		return nil, err
 	}
-	return redis.Open(redis.Config{
+	settings.Logger = log
+	return redis.Open(settings)
+}
+
+func redisConfig(c *config.Redis) (redis.Config, error) {
+	quietRedis()
+	tls, err := tlsConfig(c.TLS)
+	if err != nil {
+		return redis.Config{}, err
+	}
+	return redis.Config{
 		Addresses:        c.Addresses,
 		Cluster:          c.Cluster,
 		Master:           c.Master,
@@ -192,8 +225,7 @@ func openRedis(c *config.Redis, log *slog.Logger) (relay.Sink, error) {
 		Fsync:            c.Fsync,
 		Trim:             redis.Trim(c.Trim),
 		MaxEntries:       int64(c.MaxEntries),
-		Logger:           log,
-	})
+	}, nil
 }
 
 func openWebhook(c *config.Webhook) (relay.Sink, error) {
