@@ -1,10 +1,16 @@
 package kafka
 
 import (
+	"context"
+	"fmt"
 	"testing"
+	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
 
 	"github.com/postrider/postrider/dlt"
 	"github.com/postrider/postrider/dlt/dlttest"
+	"github.com/postrider/postrider/operator"
 )
 
 func TestDeadLetters(t *testing.T) {
@@ -27,4 +33,83 @@ func TestDeadLetters(t *testing.T) {
 			},
 		}
 	})
+}
+
+// TestDeadLettersOfTransactions has control records, which nobody gets to see, at the end of the topic.
+func TestDeadLettersOfTransactions(t *testing.T) {
+	t.Parallel()
+	topic := newTopic(t, 1)
+	client, err := kgo.NewClient(kgo.SeedBrokers(brokers(t)...), kgo.TransactionalID(topic), kgo.DefaultProduceTopic(topic))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for _, end := range []kgo.TransactionEndTry{kgo.TryAbort, kgo.TryCommit, kgo.TryAbort} {
+		if err := client.BeginTransaction(); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.ProduceSync(ctx, kgo.StringRecord(fmt.Sprint(end))).FirstErr(); err != nil {
+			t.Fatal(err)
+		}
+		if err := client.EndTransaction(ctx, end); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := OpenDeadLetters(Config{Brokers: brokers(t)}, topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	var payloads []string
+	err = d.Scan(ctx, func(l dlt.Letter) error {
+		payloads = append(payloads, string(l.Message.Payload))
+		return nil
+	})
+	if err != nil || len(payloads) != 1 || payloads[0] != fmt.Sprint(kgo.TryCommit) {
+		t.Errorf("got %q and %v, want what was committed", payloads, err)
+	}
+}
+
+// TestMarksTellWhoAndWhy reads a mark as others see it.
+func TestMarksTellWhoAndWhy(t *testing.T) {
+	t.Parallel()
+	topic := newTopic(t, 1)
+	d, err := OpenDeadLetters(Config{Brokers: brokers(t)}, topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	if err := d.client.ProduceSync(t.Context(), &kgo.Record{Topic: topic, Value: []byte("letter")}).FirstErr(); err != nil {
+		t.Fatal(err)
+	}
+	var letters []dlt.Letter
+	scan := func() {
+		letters = nil
+		if err := d.Scan(t.Context(), func(l dlt.Letter) error {
+			letters = append(letters, l)
+			return nil
+		}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	scan()
+	if err := d.Settle(t.Context(), letters, operator.Action{Who: "bob", Reason: "cured"}); err != nil {
+		t.Fatal(err)
+	}
+	if scan(); len(letters) != 0 {
+		t.Errorf("%d letters are left", len(letters))
+	}
+	headers := make(map[string]string)
+	err = d.read(t.Context(), map[int32]int64{0: 2}, func(r *kgo.Record) error {
+		for _, h := range r.Headers {
+			headers[h.Key] = string(h.Value)
+		}
+		return nil
+	})
+	if at := headers[dlt.HeaderRedrivenAt]; err != nil || at == "" || headers[dlt.HeaderRedriven] != "0@0" || headers[dlt.HeaderRedrivenBy] != "bob" ||
+		headers[dlt.HeaderRedrivenReason] != "cured" {
+		t.Errorf("the mark has %v, %v", headers, err)
+	}
 }

@@ -89,6 +89,19 @@ func redisLetters(ts *testscript.TestScript, address, origin string) {
 	}))
 }
 
+// arrived STREAM: waits until there is an entry in the stream of Redis.
+func arrived(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: arrived STREAM")
+	}
+	c := redis.NewClient(&redis.Options{Addr: ts.Getenv("SERVER")})
+	defer c.Close()
+	until(ts, func() (got string, done bool) {
+		n, err := c.XLen(context.Background(), args[0]).Result()
+		return fmt.Sprint(n, err), n > 0
+	})
+}
+
 func natsLetters(ts *testscript.TestScript, address, origin string) {
 	ctx := context.Background()
 	conn, err := nats.Connect(address)

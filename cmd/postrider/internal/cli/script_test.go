@@ -50,6 +50,7 @@ func TestScripts(t *testing.T) {
 			"exits":     exits,
 			"database":  newDatabase,
 			"letters":   newLetters,
+			"arrived":   arrived,
 			"sql":       execute,
 			"await":     await,
 			"terminate": terminate,
