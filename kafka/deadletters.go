@@ -141,7 +141,7 @@ func (d *DeadLetters) read(ctx context.Context, ends map[int32]int64, visit func
 		}
 		for _, r := range fetches.Records() {
 			end, reading := open[r.Partition]
-			if !reading || r.Offset >= end {
+			if !reading || r.Offset >= end { // the last record before the end may be one that nobody gets
 				delete(open, r.Partition)
 				continue
 			}
