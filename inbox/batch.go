@@ -4,6 +4,8 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"maps"
+	"slices"
 )
 
 // BatchEffect applies messages within tx, in their order. It is called with those of a batch that were not applied before,
@@ -50,8 +52,9 @@ type batch[T any] struct {
 	begin   Begin[T]
 	effect  BatchEffect[T]
 	results []Result
-	blocked map[string]bool // keys of which a message has failed
-	items   []item          // what is to be tried, in the order of the messages
+	blocked map[string]bool    // keys of which a message has failed
+	items   []item             // what is to be tried, in the order of the messages
+	known   map[string]Receipt // that the filter has found
 }
 
 // item is a message of a batch.
@@ -106,6 +109,8 @@ func (b *batch[T]) process(ctx context.Context) {
 	if len(b.items) == 0 {
 		return
 	}
+	entries, _ := distinct(b.items)
+	b.known = metBefore(ctx, b.in, b.begin, entries)
 	err := b.try(ctx, b.items)
 	switch {
 	case err == nil:
@@ -142,8 +147,16 @@ func (b *batch[T]) singly(ctx context.Context) {
 
 // try applies items in one transaction, and sets their results when it has committed.
 func (b *batch[T]) try(ctx context.Context, items []item) error {
-	var met map[string]Receipt
 	unique, fresh := distinct(items)
+	unique = slices.DeleteFunc(unique, func(e *entry) bool {
+		_, found := b.known[e.DedupKey]
+		return found
+	})
+	if len(unique) == 0 {
+		b.succeed(items, fresh, b.known)
+		return nil
+	}
+	var met map[string]Receipt
 	err := again(ctx, func() error {
 		return transact(ctx, b.begin, func(tx Transaction[T]) error {
 			receipts, err := usable(tx.Receipts)
@@ -153,6 +166,7 @@ func (b *batch[T]) try(ctx context.Context, items []item) error {
 			if met, err = b.in.writeReceipts(ctx, receipts, unique); err != nil {
 				return err
 			}
+			maps.Copy(met, b.known)
 			if messages := unmet(fresh, met); len(messages) > 0 {
 				return b.effect(ctx, tx.Tx, messages)
 			}
@@ -163,6 +177,7 @@ func (b *batch[T]) try(ctx context.Context, items []item) error {
 		return classified(err)
 	}
 	b.succeed(items, fresh, met)
+	b.in.remember(ctx, unique)
 	return nil
 }
 

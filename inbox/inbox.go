@@ -60,6 +60,10 @@ type Config struct {
 	// delivered again after that is applied again, so it must be longer than the broker keeps messages, and than the age at which
 	// anybody redrives them.
 	Window time.Duration
+
+	// Filter stands in front of the receipts for Process and ProcessBatch; default none. Duplicates that it finds are read and not
+	// counted at their receipts. It pays when messages are replayed in masses.
+	Filter Filter
 }
 
 // Inbox applies the messages of one consumer. It holds no connection and starts no goroutine, needs no closing, and is safe
@@ -69,6 +73,7 @@ type Inbox struct {
 	consumer     string
 	dedupKey     func(Message) (string, error)
 	window       time.Duration
+	filter       Filter // may be nil
 	receive, met string // statements
 }
 
@@ -91,11 +96,10 @@ func New(cfg Config) (*Inbox, error) {
 	if len(mistakes) > 0 {
 		return nil, fmt.Errorf("inbox configuration: %w", errors.Join(mistakes...))
 	}
-	in := &Inbox{Tables: tables, consumer: cfg.Consumer, dedupKey: cfg.DedupKey, window: cfg.Window, receive: tables.statement("receive")}
-	if tables.traits.counts {
-		in.met = tables.statement("met")
-	}
-	return in, nil
+	return &Inbox{
+		Tables: tables, consumer: cfg.Consumer, dedupKey: cfg.DedupKey, window: cfg.Window, filter: cfg.Filter,
+		receive: tables.statement("receive"), met: tables.statement("met"),
+	}, nil
 }
 
 // Consumer returns the name of the consumer.
@@ -113,19 +117,19 @@ func (in *Inbox) Window() time.Duration { return in.window }
 // well. After any error roll tx back: a commit could keep the receipt without the effect. With isolation levels above READ
 // COMMITTED the database may refuse to let two apply the same at once; begin again then, as Process does.
 func (in *Inbox) Apply(ctx context.Context, tx postrider.Tx, m Message, effect func(ctx context.Context) error) (Result, error) {
-	result, err := in.apply(ctx, tx, m, effect)
+	e, err := in.entryOf(m)
+	if err != nil {
+		return failed(m, classified(err))
+	}
+	result, err := in.apply(ctx, tx, e, effect)
 	if err != nil {
 		return failed(m, classified(err))
 	}
 	return result, nil
 }
 
-func (in *Inbox) apply(ctx context.Context, tx postrider.Tx, m Message, effect func(ctx context.Context) error) (Result, error) {
+func (in *Inbox) apply(ctx context.Context, tx postrider.Tx, e *entry, effect func(ctx context.Context) error) (Result, error) {
 	usable, err := usable(tx)
-	if err != nil {
-		return Result{}, err
-	}
-	e, err := in.entryOf(m)
 	if err != nil {
 		return Result{}, err
 	}

@@ -52,16 +52,24 @@ func (in *Inbox) Process(ctx context.Context, db *sql.DB, m Message, effect func
 
 // ProcessIn is Inbox.Process with a transaction of any kind.
 func ProcessIn[T any](ctx context.Context, in *Inbox, begin Begin[T], m Message, effect func(ctx context.Context, tx T) error) (Result, error) {
+	e, err := in.entryOf(m)
+	if err != nil {
+		return failed(m, classified(err))
+	}
+	if met, found := metBefore(ctx, in, begin, []*entry{e})[e.DedupKey]; found {
+		return Result{Outcome: Duplicate, Receipt: met}, nil
+	}
 	var result Result
-	err := again(ctx, func() error {
+	err = again(ctx, func() error {
 		return transact(ctx, begin, func(tx Transaction[T]) (err error) {
-			result, err = in.apply(ctx, tx.Receipts, m, func(ctx context.Context) error { return effect(ctx, tx.Tx) })
+			result, err = in.apply(ctx, tx.Receipts, e, func(ctx context.Context) error { return effect(ctx, tx.Tx) })
 			return err
 		})
 	})
 	if err != nil {
 		return failed(m, classified(err))
 	}
+	in.remember(ctx, []*entry{e})
 	return result, nil
 }
 

@@ -82,3 +82,31 @@ func withoutReceipts(ctx context.Context, db *sql.DB, batch []inbox.Message) err
 	}
 	return tx.Commit()
 }
+
+// BenchmarkReplay processes batches that were applied before, without a filter and with one.
+func BenchmarkReplay(b *testing.B) {
+	const size, all = 500, 20_000
+	for name, filter := range map[string]inbox.Filter{"no filter": nil, "filter": inbox.NewRecent(4 * all)} {
+		b.Run(name, func(b *testing.B) {
+			db := benchDatabase(b)
+			in, err := inbox.New(inbox.Config{Dialect: db.Dialect, Consumer: "bench", Filter: filter})
+			if err != nil {
+				b.Fatal(err)
+			}
+			if err := in.Init(b.Context(), db.DB); err != nil {
+				b.Fatal(err)
+			}
+			for n := 0; n < all; n += size {
+				in.ProcessBatch(b.Context(), db.DB, messages(n, size), insertAll)
+			}
+			for n := 0; b.Loop(); n++ {
+				for _, r := range in.ProcessBatch(b.Context(), db.DB, messages(n*size%all, size), insertAll) {
+					if r.Outcome != inbox.Duplicate {
+						b.Fatal(r)
+					}
+				}
+			}
+			b.ReportMetric(float64(b.N)*size/b.Elapsed().Seconds(), "messages/s")
+		})
+	}
+}
