@@ -23,7 +23,7 @@ import (
 )
 
 const usage = `usage:
-  lms init                       creates the tables of the services and their inboxes
+  lms init                       creates the tables of the services
   lms complete LEARNER LESSON... the lessons service: completes lessons
   lms award LEARNER MISSION      the progress service: a teacher completes a mission
   lms progress                   the progress service: consumes until it is told to stop

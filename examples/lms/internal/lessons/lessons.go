@@ -7,6 +7,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"os"
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/examples/lms/internal/event"
@@ -28,8 +29,16 @@ type Service struct {
 
 // New returns the service. It talks to nobody; the caller closes the database.
 func New(db *sql.DB) (*Service, error) {
-	outbox, err := postrider.New(postrider.Config{Dialect: postrider.PostgreSQL})
+	outbox, err := postrider.New(postrider.Config{Dialect: postrider.PostgreSQL, Trace: trace})
 	return &Service{db, outbox}, err
+}
+
+// trace stands for what a service takes from its requests: here the trace is in the environment of the command.
+func trace(context.Context) map[string]string {
+	if parent := os.Getenv("TRACEPARENT"); parent != "" {
+		return map[string]string{"traceparent": parent}
+	}
+	return nil
 }
 
 // Init creates the service's own tables where they are missing. Those of the outbox are made by postrider init.

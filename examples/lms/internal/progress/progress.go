@@ -6,6 +6,7 @@ import (
 	"context"
 	"database/sql"
 	_ "embed"
+	"errors"
 	"fmt"
 
 	"github.com/postrider/postrider"
@@ -35,18 +36,8 @@ func New(db *sql.DB) (*Service, error) {
 	return &Service{db, outbox}, err
 }
 
-// Init creates the service's own tables and those of its inbox where they are missing. Those of the outbox are made by
-// postrider init.
-func (s *Service) Init(ctx context.Context) error {
-	tables, err := inbox.NewTables(postrider.PostgreSQL, "")
-	if err != nil {
-		return err
-	}
-	if err := tables.Init(ctx, s.db); err != nil {
-		return err
-	}
-	return service.Execute(ctx, s.db, schema)
-}
+// Init creates the service's own tables where they are missing. Those of the outbox are made by postrider init.
+func (s *Service) Init(ctx context.Context) error { return service.Execute(ctx, s.db, schema) }
 
 // Consume follows the events until ctx ends, in two branches: each gets every event, has receipts of its own, and waits for nothing
 // of the other.
@@ -64,42 +55,27 @@ func (s *Service) Consume(ctx context.Context, broker service.Broker) error {
 		})
 }
 
-// advance counts a step of the course's missions. One that is complete by it becomes an event in the same transaction, which holds
-// the receipt as well: so a lesson that is delivered again neither counts nor completes anything.
+// advance counts a step of the course's mission. When that completes it, an event tells so, in the same transaction, which holds the
+// receipt as well: so a lesson that is delivered again neither counts nor completes anything.
 func (s *Service) advance(ctx context.Context, tx *sql.Tx, fresh []inbox.Message) error {
 	for _, m := range fresh {
 		lesson, err := event.Read[event.Lesson](m)
 		if err != nil {
 			return err
 		}
-		missions, err := completedBy(ctx, tx, lesson)
+		mission := event.Mission{Learner: lesson.Learner}
+		err = tx.QueryRowContext(ctx, step, lesson.Learner, lesson.Course).Scan(&mission.Mission)
+		if errors.Is(err, sql.ErrNoRows) {
+			continue // there is more to do
+		}
 		if err != nil {
 			return fmt.Errorf("count a step of %s: %w", lesson.Learner, err)
 		}
-		for _, mission := range missions {
-			payload := event.Mission{Learner: lesson.Learner, Mission: mission}
-			if _, err := s.outbox.Add(ctx, tx, event.New(event.MissionCompleted, lesson.Learner, payload, event.After(m))); err != nil {
-				return err
-			}
+		if _, err := s.outbox.Add(ctx, tx, event.New(event.MissionCompleted, lesson.Learner, mission, event.After(m))); err != nil {
+			return err
 		}
 	}
 	return nil
-}
-
-func completedBy(ctx context.Context, tx *sql.Tx, lesson event.Lesson) (missions []string, err error) {
-	rows, err := tx.QueryContext(ctx, step, lesson.Learner, lesson.Course)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		var mission string
-		if err := rows.Scan(&mission); err != nil {
-			return nil, err
-		}
-		missions = append(missions, mission)
-	}
-	return missions, rows.Err()
 }
 
 func gainExperience(ctx context.Context, tx *sql.Tx, fresh []inbox.Message) error {

@@ -1,6 +1,6 @@
 CREATE TABLE IF NOT EXISTS missions (
   id     text PRIMARY KEY,
-  course text NOT NULL,
+  course text NOT NULL UNIQUE,
   goal   int  NOT NULL
 );
 CREATE TABLE IF NOT EXISTS mission_steps (

@@ -37,18 +37,8 @@ func New(db *sql.DB) (*Service, error) {
 	return &Service{db, outbox}, err
 }
 
-// Init creates the service's own tables and those of its inbox where they are missing. Those of the outbox are made by
-// postrider init.
-func (s *Service) Init(ctx context.Context) error {
-	tables, err := inbox.NewTables(postrider.MySQL, "")
-	if err != nil {
-		return err
-	}
-	if err := tables.Init(ctx, s.db); err != nil {
-		return err
-	}
-	return service.Execute(ctx, s.db, schema)
-}
+// Init creates the service's own tables where they are missing. Those of the outbox are made by postrider init.
+func (s *Service) Init(ctx context.Context) error { return service.Execute(ctx, s.db, schema) }
 
 // Consume follows the events until ctx ends. Its receipts are for what is asked for, and not for the event that asks: whoever
 // completed a mission by lessons and was awarded it as well gets one reward.

@@ -49,6 +49,9 @@ func (b Branch) consume(ctx context.Context, db *sql.DB, broker Broker) error {
 	if err != nil {
 		return err
 	}
+	if err := in.Init(ctx, db); err != nil {
+		return err
+	}
 	source, err := redis.OpenSource(redis.SourceConfig{
 		Addresses: []string{broker.Address},
 		Streams:   []string{broker.Prefix + b.EventType},
