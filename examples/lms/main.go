@@ -34,11 +34,7 @@ func main() {
 	log.SetFlags(log.Ltime)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	a, err := open()
-	if err == nil {
-		err = a.run(ctx, os.Args[1:])
-	}
-	if err != nil {
+	if err := run(ctx, os.Args[1:]); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -68,7 +64,11 @@ func open() (*app, error) {
 	return &a, errors.Join(errs[:]...)
 }
 
-func (a *app) run(ctx context.Context, args []string) error {
+func run(ctx context.Context, args []string) error {
+	a, err := open()
+	if err != nil {
+		return err
+	}
 	broker := service.Broker{
 		Address:  os.Getenv("REDIS"),
 		Prefix:   cmp.Or(os.Getenv("LMS_PREFIX"), "lms."),

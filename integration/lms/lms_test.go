@@ -230,19 +230,19 @@ func readEvents(t *testing.T, db *sql.DB, events map[string]event) {
 	}
 }
 
-var logged = regexp.MustCompile(`(applied|duplicate) consumer=\S+ event=\S+`)
+var logged = regexp.MustCompile(`consumer=\S+ outcome=(applied|duplicate) event=\S+`)
 
 // elsewhere counts, by what the processes have logged, events that met the receipt of another process.
 func elsewhere(consumers []*process) (n int) {
-	met := make(map[string][]*process) // by outcome, consumer and event
+	met := make(map[string][]*process) // by consumer, outcome and event
 	for _, p := range consumers {
 		for _, line := range logged.FindAllString(p.output.String(), -1) {
 			met[line] = append(met[line], p)
 		}
 	}
 	for line, processes := range met {
-		if event, isDuplicate := strings.CutPrefix(line, "duplicate"); isDuplicate {
-			if by := met["applied"+event]; len(by) == 1 && slices.ContainsFunc(processes, func(p *process) bool { return p != by[0] }) {
+		if consumer, event, isDuplicate := strings.Cut(line, "duplicate"); isDuplicate {
+			if by := met[consumer+"applied"+event]; len(by) == 1 && slices.ContainsFunc(processes, func(p *process) bool { return p != by[0] }) {
 				n++
 			}
 		}

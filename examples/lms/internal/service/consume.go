@@ -71,7 +71,7 @@ func (b Branch) consume(ctx context.Context, db *sql.DB, broker Broker) error {
 	c, err := consumer.New(consumer.Config{
 		Name: in.Consumer(), Source: source, Sink: sink, Handler: in.Handler(db, b.Effect), Types: []string{b.EventType}, Logger: log,
 		Hooks: consumer.Hooks{Applied: func(m inbox.Message, outcome inbox.Outcome) {
-			log.Info(string(outcome), "event", m.EventID(), "learner", m.AggregateID())
+			log.Info("handled", "outcome", outcome, "event", m.EventID(), "learner", m.AggregateID())
 		}},
 	})
 	if err != nil {
