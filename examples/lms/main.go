@@ -32,9 +32,7 @@ const usage = `usage:
 
 func main() {
 	log.SetFlags(log.Ltime)
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, os.Args[1:]); err != nil {
+	if err := run(os.Args[1:]); err != nil {
 		log.Fatal(err)
 	}
 }
@@ -64,7 +62,9 @@ func open() (*app, error) {
 	return &a, errors.Join(errs[:]...)
 }
 
-func run(ctx context.Context, args []string) error {
+func run(args []string) error {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	a, err := open()
 	if err != nil {
 		return err
