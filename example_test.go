@@ -49,8 +49,7 @@ func ExampleOutbox_Add_badEvents() {
 		postrider.Event{AggregateType: "order", Type: "OrderShipped", Payload: []byte(`{}`)},
 		postrider.Event{AggregateType: "order", AggregateID: "17", Type: "OrderShipped", Payload: []byte(`{`)},
 	)
-	var problems postrider.EventErrors
-	if errors.As(err, &problems) {
+	if problems, ok := errors.AsType[postrider.EventErrors](err); ok {
 		for _, problem := range problems {
 			fmt.Println(problem.Index, problem.Field)
 		}
@@ -69,8 +68,7 @@ func ExampleOutbox_Add_pool() {
 	_, err = outbox.Add(context.Background(), db, postrider.Event{
 		AggregateType: "order", AggregateID: "17", Type: "OrderShipped", Payload: []byte(`{}`),
 	})
-	var refused *postrider.TxError
-	if errors.As(err, &refused) {
+	if refused, ok := errors.AsType[*postrider.TxError](err); ok {
 		fmt.Println(refused.Type, refused.Problem)
 	}
 	// Output: *sql.DB is a connection pool, not a transaction

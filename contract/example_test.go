@@ -33,8 +33,7 @@ func Example() {
 	_, err = outbox.Add(context.Background(), tx, postrider.Event{
 		AggregateType: "order", AggregateID: "17", Type: "OrderPlaced", Payload: []byte(`{"amount": "12.50"}`),
 	})
-	var problems postrider.EventErrors
-	if errors.As(err, &problems) {
+	if problems, ok := errors.AsType[postrider.EventErrors](err); ok {
 		for _, problem := range problems {
 			fmt.Println(problem)
 		}

@@ -97,7 +97,7 @@ func lookup(value any, path string) (found any, ok bool) {
 	if path == "" {
 		return value, true
 	}
-	for _, name := range strings.Split(path[1:], "/") {
+	for name := range strings.SplitSeq(path[1:], "/") {
 		switch parent := value.(type) {
 		case map[string]any:
 			value, ok = parent[unescape.Replace(name)]

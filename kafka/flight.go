@@ -50,7 +50,7 @@ func (f *flight) launch(ctx context.Context, leader int32) {
 	f.Context = ctx
 	f.errs = make([]error, len(f.records))
 	for _, r := range f.records {
-		r.Context = f // a record that was refused with others before has another one
+		r.Context = f //nolint:fatcontext // each record has its own; a record that was refused with others before has another one
 	}
 	f.leader.Store(leader)
 }

@@ -105,8 +105,7 @@ func TestPoolsAndConnectionsAreNoTransactions(t *testing.T) {
 
 func TestNilIsRefused(t *testing.T) {
 	_, err := newOutbox(t, postrider.Config{}).Add(t.Context(), postriderpgx.Tx(nil), event("1"))
-	var refused *postrider.TxError
-	if !errors.As(err, &refused) {
+	if _, ok := errors.AsType[*postrider.TxError](err); !ok {
 		t.Errorf("error %v, want a TxError", err)
 	}
 }
@@ -265,8 +264,7 @@ func TestBadEventsAreRefusedBeforeAnythingIsSent(t *testing.T) {
 	tx := begin(t, pool)
 	before := tracer.queries
 	_, err := newOutbox(t, postrider.Config{}).Add(t.Context(), postriderpgx.Tx(tx), event("1"), event(""))
-	var problems postrider.EventErrors
-	if !errors.As(err, &problems) {
+	if _, ok := errors.AsType[postrider.EventErrors](err); !ok {
 		t.Errorf("error %v, want EventErrors", err)
 	}
 	if tracer.queries != before {

@@ -37,7 +37,7 @@ func (e *panicError) Error() string {
 	return fmt.Sprintf("%s loop panicked: %v\n%s", e.loop, e.value, e.stack)
 }
 
-func newEngine(r *Relay, work context.Context) *engine {
+func newEngine(work context.Context, r *Relay) *engine {
 	return &engine{
 		Relay: r,
 		member: Member{
@@ -83,8 +83,8 @@ func (l *loops) run(name string, loop func(context.Context)) {
 	})
 }
 
-// stop ends the loops. It reports whether all had ended within the limit.
-func (l *loops) stop(limit time.Duration) bool {
+// stop ends the loops, and waits for them up to the limit.
+func (l *loops) stop(limit time.Duration) {
 	l.cancel()
 	ended := make(chan struct{})
 	go func() {
@@ -93,9 +93,7 @@ func (l *loops) stop(limit time.Duration) bool {
 	}()
 	select {
 	case <-ended:
-		return true
 	case <-time.After(limit):
-		return false
 	}
 }
 

@@ -79,7 +79,7 @@ func (r *Relay) Run(ctx context.Context) error {
 func (r *Relay) live(ctx context.Context) error {
 	work, endWork := context.WithCancel(context.Background())
 	defer endWork()
-	e := newEngine(r, work)
+	e := newEngine(work, r)
 	r.engine.Store(e)
 	if err := e.enter(ctx); err != nil || ctx.Err() != nil {
 		return err
@@ -98,7 +98,7 @@ func (e *engine) enter(ctx context.Context) error {
 		var claim *ClaimConflictError
 		switch {
 		case err == nil, ctx.Err() != nil:
-			return nil
+			return nil //nolint:nilerr // a stop is no failure
 		case errors.Is(err, ErrSchema), errors.As(err, &shards), errors.As(err, &name), errors.As(err, &claim):
 			return err
 		}

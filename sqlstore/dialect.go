@@ -4,7 +4,6 @@ import (
 	"database/sql"
 	"embed"
 	"errors"
-	"io/fs"
 	"regexp"
 	"strconv"
 	"strings"
@@ -107,11 +106,6 @@ func (d Dialect) bind(statement string, args []any) (string, []any) {
 
 // numbered finds parameters, and what is quoted, in which there are none.
 var numbered = regexp.MustCompile("'[^']*'|\"[^\"]*\"|`[^`]*`|:[0-9]+")
-
-func (d Dialect) file(name string) (string, error) {
-	text, err := fs.ReadFile(files, d.name+"/"+name)
-	return string(text), err
-}
 
 // PostgresDSN is dsn, in either of its forms, with the setting that a Store needs from pgx, unless it has one already:
 // default_query_exec_mode=cache_describe. With it PostgreSQL plans every statement for the table as it is now. By

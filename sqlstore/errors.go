@@ -63,7 +63,7 @@ func (s *Store) fail(op string, err error) error {
 	}
 	cause := s.cause(err)
 	hint := hints[cause]
-	if cause == relay.ErrSchema && s.mapping != nil {
+	if errors.Is(cause, relay.ErrSchema) && s.mapping != nil {
 		hint = "`postrider init` creates the side tables; `postrider check` compares the mapping with the table"
 	}
 	return &Error{Op: op, Table: s.config.Table, Cause: cause, Err: err, Hint: hint}

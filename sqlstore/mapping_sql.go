@@ -139,7 +139,7 @@ func (w *terms) moments(name string) string {
 	return w.moment(w.column(name), w.m.TimeZone)
 }
 
-// is is the condition that a column, under the name given, holds one of the texts; empty ones are left out.
+// is the condition that a column, under the name given, holds one of the texts; empty ones are left out.
 func (w *terms) is(name string, c column, texts ...string) string {
 	var constants []string
 	for _, text := range texts {
@@ -206,10 +206,10 @@ func (w *terms) theirDead() string {
 }
 
 func (w *terms) theirDiscarded() string {
-	switch {
-	case w.m.Words.Discarded == "":
+	switch w.m.Words.Discarded {
+	case "":
 		return w.theirDead()
-	case w.m.Words.Discarded == w.m.Words.Dead:
+	case w.m.Words.Dead:
 		return "DEAD"
 	default:
 		return "DISCARDED"

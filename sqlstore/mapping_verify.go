@@ -43,7 +43,7 @@ func (s *Store) verifyExpressions(ctx context.Context, op string, w *terms) (fin
 	try := func(key, expression, statement string) {
 		switch err := s.parse(ctx, statement); {
 		case err == nil:
-		case s.cause(err) == ErrUnreachable || ctx.Err() != nil:
+		case errors.Is(s.cause(err), ErrUnreachable) || ctx.Err() != nil:
 			findings = append(findings, problem("database", s.fail(op, err)))
 		default:
 			findings = append(findings, operator.Finding{Level: operator.LevelError, Subject: key, Message: err.Error(),
@@ -67,7 +67,8 @@ func (s *Store) parse(ctx context.Context, statement string) error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(rows.Close(), rows.Err())
+	defer rows.Close()
+	return rows.Err()
 }
 
 // expressions are the SQL expressions in a term.

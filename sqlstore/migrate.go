@@ -137,7 +137,7 @@ func (s *Store) migrations() ([]migration, error) {
 func (s *Store) apply(ctx context.Context, on executor, m migration) error {
 	for _, statement := range split(m.text) {
 		_, err := on.ExecContext(ctx, statement)
-		if err != nil && !(s.dialect.stepwise && isDone(err)) {
+		if err != nil && (!s.dialect.stepwise || !isDone(err)) {
 			return fmt.Errorf("migration %s: %w", m.name, err)
 		}
 	}

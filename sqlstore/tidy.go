@@ -71,7 +71,7 @@ type tidied struct {
 
 // cleanDenied says what cleaning a mapped table needs: Verify does not know whether there is a retention.
 func (s *Store) cleanDenied(err error) error {
-	if denied, ok := errors.AsType[*Error](err); ok && denied.Cause == ErrDenied && s.mapping != nil && !s.config.DeletePublished {
+	if denied, ok := errors.AsType[*Error](err); ok && errors.Is(denied.Cause, ErrDenied) && s.mapping != nil && !s.config.DeletePublished {
 		denied.Hint = "a retention needs more than `postrider check` looks for: GRANT DELETE ON " + s.config.Table + " TO the user in outbox.dsn, or set relay.retention to 0"
 	}
 	return err

@@ -142,11 +142,11 @@ func run(ctx context.Context, o options, drains []drain) error {
 		r.name = d.name
 		results = append(results, r)
 	}
-	return print(o, results)
+	return report(o, results)
 }
 
-// print compares with the first result.
-func print(o options, results []result) error {
+// report compares with the first result.
+func report(o options, results []result) error {
 	fmt.Printf("%d events of %d bytes, %d keys, batches of %d, %d partitions; %d CPUs, %s %s/%s\n\n",
 		o.events, o.size, o.keys, o.batch, partitions, runtime.NumCPU(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)

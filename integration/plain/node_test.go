@@ -57,7 +57,7 @@ func nodeConsumer(t *testing.T, server string) {
 
 	waits := func(t *testing.T) int { return waitingSession(t, db.DB, name) }
 	s := &stage{db: db.DB, waiting: waits, endIt: "KILL %d", sink: sink, topic: "/" + queue, command: func() *exec.Cmd {
-		command := exec.Command("node", examples+"node/consumer.cjs") //nolint:noctx // the test ends it by signals
+		command := exec.Command("node", examples+"node/consumer.cjs")
 		command.Env = append(os.Environ(), "NODE_PATH="+modules, "AMQP_URL="+rabbit, "QUEUE="+queue,
 			"CONSUMER=node", "DATABASE_URL="+address.String())
 		return command

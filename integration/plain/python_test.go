@@ -41,7 +41,7 @@ func TestPythonConsumerAppliesEachEventOnce(t *testing.T) {
 		"query LIKE '%INTO balances%' AND query_start < now() - interval '2 seconds'"
 	waits := func(t *testing.T) int { return number(t, db.DB, waiting) }
 	s := &stage{db: db.DB, waiting: waits, endIt: "SELECT pg_terminate_backend(%d)", sink: sink, topic: topic, command: func() *exec.Cmd {
-		command := exec.Command("python3", examples+"python/consumer.py") //nolint:noctx // the test ends it by signals
+		command := exec.Command("python3", examples+"python/consumer.py")
 		command.Env = append(os.Environ(), "PYTHONPATH="+packages, "KAFKA_BROKERS="+brokers, "TOPIC="+topic,
 			"CONSUMER=python-"+topic, "DATABASE_URL="+address.String())
 		return command

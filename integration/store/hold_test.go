@@ -222,6 +222,9 @@ func TestAMarkOfARedriveGoesAfterSomeMinutes(t *testing.T) {
 			}
 			marks = append(marks, id)
 		}
+		if err := rows.Err(); err != nil {
+			t.Fatal(err)
+		}
 		if !slices.Equal(marks, want) {
 			t.Errorf("marks are at %v, want %v", marks, want)
 		}

@@ -29,7 +29,7 @@ func (d database) create(t testing.TB, file string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, statement := range strings.Split(string(text), ";\n") {
+	for statement := range strings.SplitSeq(string(text), ";\n") {
 		if strings.Contains(statement, "CREATE") {
 			execute(t, d.db, statement)
 		}

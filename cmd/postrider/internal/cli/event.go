@@ -159,12 +159,12 @@ func (c *command) printCopies(copies []wiring.Copy) error {
 	}
 	fmt.Fprintln(c.stdout)
 	t := newTable(c.stdout, "TO", "OUTBOX", "ID", "STATUS", "RETRIES", "PUBLISHED", "PUBLISHED TO", "LAST ERROR")
-	for _, copy := range copies {
-		r, published := copy.Row, ""
+	for _, at := range copies {
+		r, published := at.Row, ""
 		if r.PublishedAt != nil {
 			published = human.UTC(*r.PublishedAt)
 		}
-		t.row(copy.Sink, copy.Table, r.ID, string(r.Status), strconv.Itoa(r.RetryCount), published, r.PublishedTo, r.LastError)
+		t.row(at.Sink, at.Table, r.ID, string(r.Status), strconv.Itoa(r.RetryCount), published, r.PublishedTo, r.LastError)
 	}
 	return t.flush()
 }

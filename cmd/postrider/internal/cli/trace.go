@@ -25,8 +25,8 @@ func (c *command) printTrace(f foundEvent) error {
 		r.EventID, plain(r.AggregateType), plain(r.AggregateID), plain(r.EventType), r.ID)
 	t := newTable(c.stdout, "AT", "WHAT", "DETAILS")
 	traceRow(t, "", "added", r, f.attempts)
-	for _, copy := range f.copies {
-		traceRow(t, "to "+copy.Sink+": ", "handed over", copy.Row, copy.Attempts)
+	for _, at := range f.copies {
+		traceRow(t, "to "+at.Sink+": ", "handed over", at.Row, at.Attempts)
 	}
 	for _, receipt := range f.receipts {
 		t.row(human.UTC(receipt.At), "applied", "by consumer "+receipt.Consumer)

@@ -48,8 +48,7 @@ func isNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!
 // syntaxError records an error of the YAML library, which stops at the first.
 func (r *reader) syntaxError(err error, data []byte) {
 	line, column, message := 1, 1, err.Error()
-	var at *yaml.LoadError
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*yaml.LoadError](err); ok {
 		line, column, message = at.Mark.Line, at.Mark.Column, at.Message
 		if at.ContextMsg != "" {
 			message += " " + at.ContextMsg

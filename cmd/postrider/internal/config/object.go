@@ -74,15 +74,6 @@ func (o *object) exclude(key, other, hint string) {
 	}
 }
 
-// refuse records it if there is a key that the design has and this version
-// does not.
-func (o *object) refuse(key, hint string) {
-	if o.has(key) {
-		o.problem(key, "is not available in this version", hint)
-		o.drop(key)
-	}
-}
-
 // drop takes a key out, so that it is not reported as unknown.
 func (o *object) drop(key string) { delete(o.fields, key) }
 

@@ -37,14 +37,14 @@ type Outbox struct {
 }
 
 // IsTheirs reports whether somebody else designed the table.
-func (o Outbox) IsTheirs() bool { return o.Mapping != nil || o.Documents != nil }
+func (outbox Outbox) IsTheirs() bool { return outbox.Mapping != nil || outbox.Documents != nil }
 
 // marksPublished reports whether a row can show that it was published.
-func (o Outbox) marksPublished() bool {
-	m := o.Mapping
+func (outbox Outbox) marksPublished() bool {
+	m := outbox.Mapping
 	switch {
-	case o.Documents != nil:
-		return o.Documents.Words.Published != ""
+	case outbox.Documents != nil:
+		return outbox.Documents.Words.Published != ""
 	case m == nil:
 		return true
 	case m.Status != "":
@@ -55,11 +55,11 @@ func (o Outbox) marksPublished() bool {
 }
 
 // takesClaims reports whether a row can show which relay has claimed it.
-func (o Outbox) takesClaims() bool {
-	if d := o.Documents; d != nil {
+func (outbox Outbox) takesClaims() bool {
+	if d := outbox.Documents; d != nil {
 		return d.ClaimToken != "" && d.ProcessingUntil != ""
 	}
-	m := o.Mapping
+	m := outbox.Mapping
 	return m == nil || m.ClaimToken != "" && m.ProcessingUntil != "" && m.Words.Processing != ""
 }
 

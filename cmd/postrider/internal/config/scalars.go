@@ -101,8 +101,8 @@ func splitCommas(v value) []string {
 }
 
 // boolean takes true or false.
-func boolean(o *object, key string, dst *bool) bool {
-	return read(o, key, dst, func(text string) (bool, *mistake) {
+func boolean(o *object, key string, dst *bool) {
+	read(o, key, dst, func(text string) (bool, *mistake) {
 		if text != "true" && text != "false" {
 			return false, &mistake{"is neither true nor false", "write true or false"}
 		}
@@ -147,8 +147,8 @@ func parseDuration(text string, low time.Duration) (time.Duration, *mistake) {
 }
 
 // percent takes a share from 0% to 100%, as 0 to 1.
-func percent(o *object, key string, dst *float64) bool {
-	return read(o, key, dst, func(text string) (float64, *mistake) {
+func percent(o *object, key string, dst *float64) {
+	read(o, key, dst, func(text string) (float64, *mistake) {
 		number, found := strings.CutSuffix(text, "%")
 		n, err := strconv.ParseFloat(number, 64)
 		switch {
@@ -168,8 +168,8 @@ var sizeUnits = map[string]float64{
 }
 
 // size takes a number of bytes from low to high, with or without a unit.
-func size(o *object, key string, dst *int, low, high int) bool {
-	return read(o, key, dst, func(text string) (int, *mistake) {
+func size(o *object, key string, dst *int, low, high int) {
+	read(o, key, dst, func(text string) (int, *mistake) {
 		split := strings.TrimRight(text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 		unit, known := sizeUnits[strings.ToUpper(text[len(split):])]
 		n, err := strconv.ParseFloat(strings.TrimSpace(split), 64)

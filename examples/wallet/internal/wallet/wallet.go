@@ -112,8 +112,7 @@ func (s *Service) inTx(ctx context.Context, work func(pgx.Tx) error) error {
 		return errors.Join(err, tx.Rollback(context.WithoutCancel(ctx)))
 	}
 	err = tx.Commit(ctx)
-	var refused *pgconn.PgError
-	if err != nil && !(errors.As(err, &refused) && refused.Severity == "ERROR") {
+	if refused, ok := errors.AsType[*pgconn.PgError](err); err != nil && (!ok || refused.Severity != "ERROR") {
 		return fmt.Errorf("%w: %w", ErrOutcomeUnknown, err)
 	}
 	return err
