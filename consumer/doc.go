@@ -23,7 +23,7 @@
 //
 // # Retry topics
 //
-// The same Consumer reads them: its Source must subscribe to RetryTopic of each topic and delay. A message that is not due takes little
-// room (Config.RetryBuffer), because its lane is paused meanwhile; so a Source whose retry topics are not lanes makes
-// them take room from the others. Messages that another consumer of the same topic has sent there are acknowledged unread.
+// The same Consumer reads them: its Source must subscribe to RetryTopic of each topic and delay. Messages that are not due take little
+// room (Config.RetryBuffer), because their lane is paused meanwhile, and hold up no other topic. Messages that another consumer
+// of the same topic has sent there are acknowledged unread.
 package consumer

@@ -74,6 +74,21 @@ func RetryTopic(topic string, delay time.Duration) string {
 	return topic + retrySuffix + name
 }
 
+// RetryDelay returns the delay of a retry topic, as its name says; 0 for every other topic.
+func RetryDelay(topic string) time.Duration {
+	at := strings.LastIndex(topic, retrySuffix)
+	if at < 0 {
+		return 0
+	}
+	delay, err := time.ParseDuration(topic[at+len(retrySuffix):])
+	if err != nil || !isDelay(delay) {
+		return 0
+	}
+	return delay
+}
+
+func isDelay(d time.Duration) bool { return d >= time.Second && d%time.Second == 0 }
+
 func (p Policy) withDefaults() Policy {
 	setDefault(&p.Retry, RetryInPlace)
 	setDefault(&p.Permanent, EndDeadLetter)
@@ -101,7 +116,7 @@ func (p Policy) validate(place string) error {
 		require(slices.Contains(ends, end), "%s is %q, must be one of %q", name, end, ends)
 	}
 	for i, d := range p.Delays {
-		require(d >= time.Second && d%time.Second == 0, "Delays[%d] is %v, must be at least 1s, in whole seconds", i, d)
+		require(isDelay(d), "Delays[%d] is %v, must be at least 1s, in whole seconds", i, d)
 	}
 	s := p.Schedule
 	for i, d := range s.Schedule {

@@ -51,5 +51,13 @@ func TestNamesOfRetryTopics(t *testing.T) {
 		if got := RetryTopic("t", delay); got != want {
 			t.Errorf("%v: %s, want %s", delay, got, want)
 		}
+		if got := RetryDelay("a." + want); got != delay {
+			t.Errorf("%s: %v, want %v", want, got, delay)
+		}
+	}
+	for _, topic := range []string{"t", "t.retry", "t.retry.", "t.retry.soon", "t.retry.0s", "t.retry.-1s", "t.retry.1ms", "t.retry.1s.dlt", "t.retry.*"} {
+		if got := RetryDelay(topic); got != 0 {
+			t.Errorf("%s is a retry topic of %v", topic, got)
+		}
 	}
 }

@@ -262,7 +262,6 @@ func (s *schedule) turns() (pause, resume []string) {
 		full := l.count >= s.laneBuffer || l.waiting >= s.retryBuffer
 		roomy := l.count <= s.laneBuffer/2 && l.waiting <= s.retryBuffer/2
 		switch {
-		case name == "":
 		case full && !l.paused:
 			l.paused = true
 			pause = append(pause, name)

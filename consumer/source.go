@@ -27,8 +27,9 @@ type Source interface {
 	// delivered again, to this group. It does not block on the broker.
 	Return(deliveries ...*Delivery)
 
-	// Pause stops the lane from being fetched, until Resume; others go on. What the lane had delivered stays as it is. A source
-	// whose broker has no lanes does nothing.
+	// Pause stops the lane from being fetched, until Resume; others go on, also when nothing of the lane is settled meanwhile. What
+	// the lane had delivered stays as it is, and so does what the source has read of it and nobody fetched. It does not block on the
+	// broker.
 	Pause(lane string)
 	Resume(lane string)
 
@@ -43,8 +44,8 @@ type Source interface {
 type Delivery struct {
 	Message inbox.Message
 
-	// Lane names what the broker orders, and takes away, as a whole: topic and partition at Kafka. Empty where the broker
-	// hands out messages one by one.
+	// Lane names what can be held back, and taken away, as a whole: topic and partition at Kafka, else the queue or the
+	// stream. Retry topics are lanes of their own, so that messages which wait there for their time do not take the room of others.
 	Lane string
 
 	// Revoked is closed when the lane is about to go to another member of the group: nothing more of it is to be begun, what

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/consumer"
+	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/internal/await"
 	"github.com/postrider/postrider/relay"
 )
@@ -107,8 +108,8 @@ func (f *fixture) checkExact(want relay.Message, coordinates string, d *consumer
 	if d.Deliveries > 1 {
 		f.t.Errorf("%s: delivered %d times, want 1 or 0", got, d.Deliveries)
 	}
-	if f.Lanes != (d.Lane != "") || f.Lanes && d.Revoked == nil {
-		f.t.Errorf("%s: lane %q, want one with Revoked exactly where there are lanes", got, d.Lane)
+	if d.Lane == "" || f.Positions != (d.Revoked != nil) {
+		f.t.Errorf("%s: lane %q and Revoked %v, want a lane, with Revoked where there are positions", got, d.Lane, d.Revoked)
 	}
 }
 
@@ -173,7 +174,7 @@ func unfinishedInTheMiddle(t *testing.T, f *fixture) {
 	}
 	m.flush() // does not wait for the second
 	m.close()
-	if f.Lanes {
+	if f.Positions {
 		f.onlyComes(ids[1:])
 	} else {
 		f.onlyComes([]string{ids[1], ids[4]})
@@ -185,7 +186,7 @@ func keptWhileTheSourceLives(t *testing.T, f *fixture) {
 	f.publish(keys(40)...)
 	m := f.join()
 	m.fetch(40)
-	if f.Lanes { // another member would have lanes revoked
+	if f.Positions { // another member would have lanes revoked
 		time.Sleep(3 * f.Expiry)
 	} else {
 		other := f.join()
@@ -334,35 +335,117 @@ func othersGoOnWhileALaneWaits(t *testing.T, f *fixture) {
 	f.onlyComes(nil)
 }
 
+// pausedLanesWait pauses a lane from which part of what there is was fetched: the rest, and what is published later, waits, whether the
+// source has read it already or not. Other lanes go on.
 func pausedLanesWait(t *testing.T, f *fixture) {
 	m := f.join()
-	first, _ := f.publish(keys(40)...)
-	paused := ""
-	laneOf := make(map[int]string) // by place among the keys
+	all := keys(40)
+	publish := func() []string { // to both topics, in one order
+		ids, _ := f.publish(all...)
+		return append(ids, f.publishRetries(0, all...)...)
+	}
+	first := publish()
+	laneOf := make([]string, len(first)) // by place in that order
 	for _, d := range m.fetch(len(first)) {
 		laneOf[slices.Index(first, idOf(d))] = d.Lane
-		paused = d.Lane
 	}
 	m.finishAll()
-	m.Source.Pause(paused)
-	second, _ := f.publish(keys(40)...)
-	var waiting, going []string
-	for i, id := range second {
-		if laneOf[i] == paused {
-			waiting = append(waiting, id)
-		} else {
-			going = append(going, id)
+	paused := laneOf[len(first)-1] // of the retry topic
+	split := func(ids []string) (waiting, going []string) {
+		for i, id := range ids {
+			if laneOf[i] == paused {
+				waiting = append(waiting, id)
+			} else {
+				going = append(going, id)
+			}
 		}
+		return waiting, going
 	}
+	waiting := f.publishRetries(0, keysOf(all, laneOf[len(all):], paused)...)
+	got := m.fetch(1)
+	m.Source.Pause(paused)
+	if early := m.fetchFor(time.Second); len(early) > 0 {
+		t.Errorf("%d messages that were there came from a lane that is paused", len(early))
+	}
+	m.Source.Return(got...)
+	later, going := split(publish())
 	checkSame(t, idsOf(m.fetch(len(going))), going)
 	if early := m.fetchFor(time.Second); len(early) > 0 {
 		t.Errorf("%d messages came from a lane that is paused", len(early))
 	}
 	m.Source.Resume(paused)
-	checkSame(t, idsOf(m.fetch(len(waiting))), waiting)
+	checkSame(t, idsOf(m.fetch(len(waiting)+len(later))), append(waiting, later...))
 	m.finishAll()
 	m.close()
 	f.onlyComes(nil)
+}
+
+// keysOf returns the keys whose messages come in a lane.
+func keysOf(keys, laneOf []string, lane string) (all []string) {
+	for i, key := range keys {
+		if laneOf[i] == lane {
+			all = append(all, key)
+		}
+	}
+	return all
+}
+
+// retriesLeaveRoom has more messages wait for their time than a source and a consumer may have in hand. What comes on the topic is handled
+// all the same.
+func retriesLeaveRoom(t *testing.T, f *fixture) {
+	const room = 200
+	waiting := f.publishRetries(RetryDelay, manyKeys(Prefetch*3/2)...)
+	m := f.join()
+	handled := make(chan string, len(waiting)+40)
+	c, err := consumer.New(consumer.Config{
+		Name: "tested", Source: m.Source, Sink: f.Sink, MaxInFlight: room, Batch: 20, RetryBuffer: 10,
+		Policy: consumer.Policy{Retry: consumer.RetryTopics, Delays: []time.Duration{RetryDelay}},
+		Handler: func(_ context.Context, batch []inbox.Message) []inbox.Result {
+			for _, message := range batch {
+				handled <- message.Header(idHeader)
+			}
+			return make([]inbox.Result, len(batch))
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- c.Run(ctx) }()
+	await.True(t, patience, "the retry topic is paused", func() bool { return c.Stats().PausedLanes > 0 })
+	news, _ := f.publish(keys(40)...)
+	published := time.Now()
+	var got []string
+	for len(got) < len(news) {
+		select {
+		case id := <-handled:
+			got = append(got, id)
+		case <-time.After(patience):
+			t.Errorf("%d of %d messages were handled while others wait for their time: %+v", len(got), len(news), c.Stats())
+			stop()
+			<-ended
+			return
+		}
+	}
+	checkSame(t, got, news)
+	if took := time.Since(published); took > slack {
+		t.Errorf("the messages that need not wait were handled %v after they were published", took)
+	}
+	if s := c.Stats(); s.InFlight > room || s.Waiting == 0 {
+		t.Errorf("%d messages are in hand and %d wait for their time, want %d at most and some", s.InFlight, s.Waiting, room)
+	}
+	stop()
+	if err := <-ended; err != nil {
+		t.Error(err)
+	}
+	m.close()
+	heir := f.join()
+	l := heir.run(true, func(d *consumer.Delivery) { heir.Source.Finish(d) })
+	waitFor(t, waiting, l)
+	l.stop()
+	heir.flush()
+	checkSame(t, l.ids(), waiting)
 }
 
 // brokerAwayAndBack cuts the network of the member for longer than it takes to see that.

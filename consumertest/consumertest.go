@@ -2,7 +2,7 @@
 // contract of consumer.Source.
 //
 //	func TestSourceConformance(t *testing.T) {
-//		consumertest.Run(t, consumertest.Harness{Lanes: true, Expiry: 6 * time.Second, Open: func(t testing.TB) consumertest.Group { ... }})
+//		consumertest.Run(t, consumertest.Harness{Positions: true, Expiry: 6 * time.Second, Open: func(t testing.TB) consumertest.Group { ... }})
 //	}
 package consumertest
 
@@ -15,19 +15,25 @@ import (
 	"github.com/postrider/postrider/sinktest"
 )
 
+// RetryDelay is the delay of the retry topic of a Group: longer than a case takes.
+const RetryDelay = time.Hour
+
+// Prefetch is how many messages of a lane a member can have in hand at a time. A source that is told how many it may have is to
+// be told this, because a case has more than that wait for their time.
+const Prefetch = 1000
+
 // Harness says what the broker is like, and opens groups on it.
 type Harness struct {
-	// Open gives a case a topic that is empty and that nobody else uses, and a consumer group on it that has no member. It ends
-	// both with t.Cleanup.
+	// Open gives a case a topic that is empty and that nobody else uses, its retry topic for RetryDelay, and a consumer group
+	// that reads both and has no member. It ends all of them with t.Cleanup.
 	Open func(t testing.TB) Group
 
 	// OpenPrivate is Open at a broker that nobody else uses, so that Group.Restart can end it. Nil, the case about it is not run.
 	OpenPrivate func(t testing.TB) Group
 
-	// Lanes says that the broker gives its messages out by lanes, keeps one position for each, and takes lanes away: Kafka.
-	// A topic must have at least two then, and the keys must spread over them. Otherwise the broker keeps an acknowledgement of
-	// each message.
-	Lanes bool
+	// Positions says that the broker keeps one position for each lane, and takes lanes away: Kafka. The topic must have at least
+	// two then, and the keys must spread over them. Otherwise the broker keeps an acknowledgement of each message.
+	Positions bool
 
 	// Expiry is how long the broker waits for a member that has gone silent, or for an acknowledgement, before it gives what
 	// the member has to others. Make it short, and it is what the cases that need it to pass wait for, several times.
@@ -48,7 +54,8 @@ type Group struct {
 	// Sink publishes to the topic, with connections of its own that no Proxy is on. The harness closes it.
 	Sink relay.Sink
 
-	// Topic is where Sink is to publish, and Message.Topic of what is read.
+	// Topic is where Sink is to publish, and Message.Topic of what is read. Its retry topic is consumer.RetryTopic of it and
+	// RetryDelay.
 	Topic string
 
 	// Join opens a source that is one more member of the group. The suite closes it.
@@ -83,10 +90,10 @@ func Run(t *testing.T, h Harness) {
 
 const restarted = "BrokerRestarted"
 
-func always(Harness) bool       { return true }
-func ofLanes(h Harness) bool    { return h.Lanes }
-func ofCuts(h Harness) bool     { return h.Cuts }
-func ofRestarts(h Harness) bool { return h.OpenPrivate != nil }
+func always(Harness) bool        { return true }
+func ofPositions(h Harness) bool { return h.Positions }
+func ofCuts(h Harness) bool      { return h.Cuts }
+func ofRestarts(h Harness) bool  { return h.OpenPrivate != nil }
 
 var cases = []struct {
 	name      string
@@ -105,10 +112,11 @@ var cases = []struct {
 	{"ReturnedComesAgain", always, returnedComesAgain},
 	{"ReturnedGoesToOthers", always, returnedGoesToOthers},
 	{"MembersShareTheWork", always, membersShareTheWork},
-	{"RevokedLanesWait", ofLanes, revokedLanesWait},
-	{"PausedLanesWait", ofLanes, pausedLanesWait},
+	{"RevokedLanesWait", ofPositions, revokedLanesWait},
+	{"PausedLanesWait", always, pausedLanesWait},
+	{"RetriesLeaveRoom", always, retriesLeaveRoom},
 	{"BrokerAwayAndBack", ofCuts, brokerAwayAndBack},
 	{restarted, ofRestarts, brokerRestarted},
 	{"ConcurrentUse", always, concurrentUse},
-	{"OthersGoOnWhileALaneWaits", ofLanes, othersGoOnWhileALaneWaits},
+	{"OthersGoOnWhileALaneWaits", ofPositions, othersGoOnWhileALaneWaits},
 }

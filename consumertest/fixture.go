@@ -49,11 +49,28 @@ func (f *fixture) join() *member {
 // publish stores messages in their order, and returns their ids and where the sink says they are.
 func (f *fixture) publish(keys ...string) (ids, coordinates []string) {
 	f.t.Helper()
+	return f.publishAll(f.messages(f.Topic, keys))
+}
+
+// publishRetries stores messages on the retry topic that are due after a while.
+func (f *fixture) publishRetries(after time.Duration, keys ...string) (ids []string) {
+	f.t.Helper()
+	batch := f.messages(consumer.RetryTopic(f.Topic, RetryDelay), keys)
+	for i := range batch {
+		due := relay.Header{Name: consumer.HeaderRetryAt, Value: time.Now().Add(after).Format(time.RFC3339)}
+		batch[i].Headers = append(batch[i].Headers, due)
+	}
+	ids, _ = f.publishAll(batch)
+	return ids
+}
+
+func (f *fixture) messages(topic string, keys []string) []relay.Message {
 	batch := make([]relay.Message, len(keys))
 	for i, key := range keys {
 		batch[i] = f.message(key)
+		batch[i].Topic = topic
 	}
-	return f.publishAll(batch)
+	return batch
 }
 
 func (f *fixture) message(key string) relay.Message {
@@ -89,6 +106,15 @@ func keys(n int) []string {
 	return all
 }
 
+// manyKeys returns n different keys.
+func manyKeys(n int) []string {
+	all := make([]string, n)
+	for i := range all {
+		all[i] = "key-" + strconv.Itoa(i)
+	}
+	return all
+}
+
 // oneKey returns the same key n times: what it names is in one lane.
 func oneKey(n int) []string { return slices.Repeat([]string{"key"}, n) }
 
@@ -100,7 +126,7 @@ func (f *fixture) onlyComes(want []string) {
 	markers, _ := f.publish(keys(40)...)
 	want = append(slices.Clone(want), markers...)
 	got := idsOf(heir.fetch(len(want)))
-	if !f.Lanes { // what is behind a marker in a lane was published after it; elsewhere only time tells
+	if !f.Positions { // what is behind a marker in a lane was published after it; elsewhere only time tells
 		got = append(got, idsOf(heir.fetchFor(f.Expiry*3/2))...)
 	}
 	checkSame(f.t, got, want)

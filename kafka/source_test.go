@@ -8,6 +8,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/postrider/postrider/consumer"
 	"github.com/postrider/postrider/consumertest"
 	"github.com/postrider/postrider/internal/servers"
 	"github.com/postrider/postrider/sinktest"
@@ -18,7 +19,7 @@ func TestSourceConformance(t *testing.T) {
 	consumertest.Run(t, consumertest.Harness{
 		Open:        openGroup,
 		OpenPrivate: openPrivateGroup,
-		Lanes:       true,
+		Positions:   true,
 		Expiry:      shortestSession,
 		Coordinates: true,
 		Cuts:        true,
@@ -32,7 +33,9 @@ const shortestSession = 6 * time.Second
 // openGroup is one at the broker that the tests share.
 func openGroup(t testing.TB) consumertest.Group {
 	t.Helper()
-	return groupAt(t, brokers(t), newTopic(t, 4))
+	topic := newTopic(t, 4)
+	createTopic(t, consumer.RetryTopic(topic, consumertest.RetryDelay), 1)
+	return groupAt(t, brokers(t), topic)
 }
 
 // groupAt is the group of a topic's name. Each member has a proxy of its own, that stands in for every broker.
@@ -44,7 +47,7 @@ func groupAt(t testing.TB, addresses []string, topic string) consumertest.Group 
 		source, err := openSource(SourceConfig{
 			Brokers:          addresses,
 			Group:            topic,
-			Topics:           []string{topic},
+			Topics:           []string{topic, consumer.RetryTopic(topic, consumertest.RetryDelay)},
 			SessionTimeout:   shortestSession,
 			RebalanceTimeout: 30 * time.Second,
 		}, throughProxy(proxy))
@@ -65,8 +68,10 @@ func openPrivateGroup(t testing.TB) consumertest.Group {
 		t.Fatal(err)
 	}
 	defer client.Close()
-	if _, err := kadm.NewClient(client).CreateTopic(testContext(t), 4, 1, nil, orders); err != nil {
-		t.Fatal(err)
+	for topic, partitions := range map[string]int32{orders: 4, consumer.RetryTopic(orders, consumertest.RetryDelay): 1} {
+		if _, err := kadm.NewClient(client).CreateTopic(testContext(t), partitions, 1, nil, topic); err != nil {
+			t.Fatal(err)
+		}
 	}
 	group := groupAt(t, addresses, orders)
 	group.Restart = func(t testing.TB) {

@@ -2,7 +2,9 @@ package nats
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -13,11 +15,11 @@ import (
 	"github.com/postrider/postrider/consumer"
 )
 
-// Source reads a stream by a durable consumer. It implements consumer.Source. JetStream hands out messages one by one, so no
-// delivery has a lane, and Pause and Resume do nothing; the package comment tells how an order of keys is had.
+// Source reads a stream by durable consumers. It implements consumer.Source. The retry topics of one delay are a lane, everything else is
+// another one, and no lane is ever revoked. JetStream hands out messages one by one; the package comment tells how an order of keys is had.
 //
 // As long as the source lives, the server is told again and again that what it has is in progress. A connection that is
-// lost and comes back changes nothing; when it stays away for longer than the consumer's AckWait, the server gives to others
+// lost and comes back changes nothing; when it stays away for longer than a consumer's AckWait, the server gives to others
 // what the source has. What is finished is acknowledged in the background, and again until the server has answered.
 type Source struct {
 	config  SourceConfig
@@ -28,17 +30,14 @@ type Source struct {
 	running sync.WaitGroup
 	news    chan struct{} // holds a token when there may be something to fetch
 	wake    chan struct{} // holds a token when there is something to tell the server
-	freed   chan struct{} // holds a token when there may be room for more
 
-	created time.Time // of the stream; the reading goroutine's own
-	known   bool      // the consumer was there; the reading goroutine's own
+	splitting sync.Mutex
 
 	mu       sync.Mutex
-	failure  error // not yet told
-	ackWait  time.Duration
-	held     map[place]*loan // everything that is not settled
-	ready    []*loan         // what of it was not fetched
-	last     uint64          // number of a loan
+	readers  []*reader
+	first    int // the reader that Fetch begins with
+	paused   map[string]bool
+	last     uint64 // number of a loan
 	finished map[uint64]*loan
 	returned []*loan // and not told
 }
@@ -55,15 +54,19 @@ func OpenSource(c SourceConfig) (*Source, error) {
 	}
 	ctx, end := context.WithCancel(context.Background())
 	s := &Source{
-		config: c, ackWait: c.AckWait, end: end,
-		news: make(chan struct{}, 1), wake: make(chan struct{}, 1), freed: make(chan struct{}, 1),
-		held: make(map[place]*loan), finished: make(map[uint64]*loan),
+		config: c, end: end, news: make(chan struct{}, 1), wake: make(chan struct{}, 1),
+		paused: make(map[string]bool), finished: make(map[uint64]*loan),
+	}
+	for _, d := range c.durables() {
+		s.readers = append(s.readers, &reader{source: s, durable: d, ackWait: c.AckWait, freed: make(chan struct{}, 1), held: make(map[place]*loan)})
 	}
 	if err := s.connect(); err != nil {
 		end()
 		return nil, fmt.Errorf("nats source: %w", err)
 	}
-	s.running.Go(func() { s.run(ctx) })
+	for _, r := range s.readers {
+		s.running.Go(func() { r.run(ctx) })
+	}
 	s.running.Go(func() { s.keep(ctx) })
 	return s, nil
 }
@@ -84,12 +87,15 @@ func (s *Source) connect() (err error) {
 	return err
 }
 
-// Fetch implements consumer.Source. An error is told once each time that reading fails.
+// Fetch implements consumer.Source. An error is that of one or several consumers of the stream, and told once each time that reading
+// fails; meanwhile the others go on.
 func (s *Source) Fetch(ctx context.Context, limit int) ([]*consumer.Delivery, error) {
 	for {
-		deliveries, err := s.take(limit)
-		if err != nil || len(deliveries) > 0 {
-			return deliveries, err
+		if err := s.failure(); err != nil {
+			return nil, err
+		}
+		if deliveries := s.take(limit); len(deliveries) > 0 {
+			return deliveries, nil
 		}
 		select {
 		case <-s.news:
@@ -99,25 +105,36 @@ func (s *Source) Fetch(ctx context.Context, limit int) ([]*consumer.Delivery, er
 	}
 }
 
-func (s *Source) take(limit int) ([]*consumer.Delivery, error) {
+// failure returns what was not yet told.
+func (s *Source) failure() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.failure; err != nil {
-		s.failure = nil
-		return nil, err
+	var failures []error
+	for _, r := range s.readers {
+		if r.failure != nil {
+			same := func(other error) bool { return other.Error() == r.failure.Error() }
+			if !slices.ContainsFunc(failures, same) { // without a connection, all fail alike
+				failures = append(failures, r.failure)
+			}
+			r.failure = nil
+		}
 	}
-	n := min(limit, len(s.ready))
-	deliveries := make([]*consumer.Delivery, n)
-	for i, l := range s.ready[:n] {
-		deliveries[i] = l.delivery()
+	return errors.Join(failures...)
+}
+
+// take returns what is ready, of each reader in turn.
+func (s *Source) take(limit int) (deliveries []*consumer.Delivery) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.first = (s.first + 1) % len(s.readers)
+	for i := range s.readers {
+		r := s.readers[(s.first+i)%len(s.readers)]
+		deliveries = append(deliveries, r.take(limit-len(deliveries))...)
 	}
-	s.ready = slices.Delete(s.ready, 0, n)
-	if len(s.ready) > 0 {
-		signal(s.news) // others may wait
-	} else {
-		signal(s.freed)
+	if len(deliveries) == limit {
+		signal(s.news) // there may be more, and others may wait
 	}
-	return deliveries, nil
+	return deliveries
 }
 
 // signal leaves a token, if there is none.
@@ -133,7 +150,7 @@ func (s *Source) Finish(deliveries ...*consumer.Delivery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range deliveries {
-		if l := d.Ref.(*loan); s.held[l.place] == l && s.finished[l.number] == nil {
+		if l := d.Ref.(*loan); l.reader.held[l.place] == l && s.finished[l.number] == nil {
 			s.finished[l.number] = l
 		}
 	}
@@ -145,19 +162,38 @@ func (s *Source) Return(deliveries ...*consumer.Delivery) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, d := range deliveries {
-		if l := d.Ref.(*loan); s.held[l.place] == l && s.finished[l.number] == nil {
-			s.drop(l)
+		if l := d.Ref.(*loan); l.reader.held[l.place] == l && s.finished[l.number] == nil {
+			l.drop()
 			s.returned = append(s.returned, l)
 		}
 	}
 	signal(s.wake)
 }
 
-// Pause implements consumer.Source.
-func (s *Source) Pause(string) {}
+// Pause implements consumer.Source. The server is not asked for more by the lane's consumer, if it has one; what it has given already, or
+// gives by a question under way, waits in the source.
+func (s *Source) Pause(lane string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.paused[lane] = true
+	s.turned()
+}
 
 // Resume implements consumer.Source.
-func (s *Source) Resume(string) {}
+func (s *Source) Resume(lane string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.paused, lane)
+	s.turned()
+}
+
+// turned wakes whoever waits for what a lane that was paused or resumed may bring. The lock is held.
+func (s *Source) turned() {
+	for _, r := range s.readers {
+		signal(r.freed)
+	}
+	signal(s.news)
+}
 
 // Flush implements consumer.Source: it waits for the server's answers.
 func (s *Source) Flush(ctx context.Context) error {
@@ -214,7 +250,12 @@ const goodbye = 500 * time.Millisecond
 func (s *Source) giveUpHeld() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, l := range s.inOrder() {
+	var held []*loan
+	for _, r := range s.readers {
+		held = slices.AppendSeq(held, maps.Values(r.held))
+	}
+	inOrder(held)
+	for _, l := range held {
 		if s.finished[l.number] == nil {
 			_ = l.message.NakWithDelay(goodbye) // if it does not arrive, the message comes again after AckWait
 		}

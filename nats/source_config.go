@@ -30,14 +30,18 @@ type SourceConfig struct {
 	// when it does not exist. One that exists is read as it is, unless it could lose messages.
 	Consumer string
 
-	// Subjects are what the consumer is to get, such as "orders.>"; an existing consumer must have the same. Empty is
-	// everything, and whatever an existing consumer has.
+	// Subjects are what to read, such as "orders.*"; an existing consumer must have the same. Empty is everything, and
+	// whatever an existing consumer has.
+	//
+	// Name the retry topics, such as "orders.*.retry.5m": beside other subjects those of each delay have a durable consumer of
+	// their own, CONSUMER-retry-5m. Where they come by a wildcard that stands for other subjects too, or because Subjects is
+	// empty, Prefetch messages that wait for their time hold up everything.
 	Subjects []string
 
 	// AckWait is how long a consumer that is created waits for a member that has died. It must be at least 1s; 0 means 30s.
 	AckWait time.Duration
 
-	// Prefetch is how many messages the source has at most that are not finished, whether they were fetched or wait to be. What
+	// Prefetch is how many messages of each consumer the source has at most that are not finished, whether they were fetched or wait to be. What
 	// one member has, no other gets: make it a few times what is handled at a time. 0 means 500.
 	Prefetch int
 }
@@ -65,6 +69,7 @@ func (c SourceConfig) withDefaults() (SourceConfig, error) {
 	if c.Prefetch < 1 {
 		mistakes = append(mistakes, fmt.Errorf("prefetch of %d: it must be at least 1", c.Prefetch))
 	}
+	mistakes = append(mistakes, overlaps(c.durables()))
 	return c, errors.Join(mistakes...)
 }
 
@@ -76,20 +81,20 @@ func (c SourceConfig) shared() Config {
 
 // wanted is the consumer to create. How much its members have is bounded by each of them: a bound for all would leave those
 // with nothing that come last.
-func (c SourceConfig) wanted() jetstream.ConsumerConfig {
+func (c SourceConfig) wanted(d durable) jetstream.ConsumerConfig {
 	return jetstream.ConsumerConfig{
-		Durable:        c.Consumer,
+		Durable:        d.name,
 		DeliverPolicy:  jetstream.DeliverAllPolicy, // a message that nobody has taken yet is not passed over
 		AckPolicy:      jetstream.AckExplicitPolicy,
 		AckWait:        c.AckWait,
 		MaxDeliver:     -1,
 		MaxAckPending:  -1,
-		FilterSubjects: c.Subjects,
+		FilterSubjects: d.subjects,
 	}
 }
 
 // check refuses a consumer that exists and could lose messages, or gets others than asked for.
-func (c SourceConfig) check(existing jetstream.ConsumerConfig) error {
+func (c SourceConfig) check(d durable, existing jetstream.ConsumerConfig) error {
 	var mistakes []error
 	refuse := func(format string, arguments ...any) { mistakes = append(mistakes, fmt.Errorf(format, arguments...)) }
 	if existing.AckPolicy != jetstream.AckExplicitPolicy {
@@ -107,11 +112,11 @@ func (c SourceConfig) check(existing jetstream.ConsumerConfig) error {
 	if existing.PriorityPolicy != jetstream.PriorityPolicyNone {
 		refuse("it has priority groups, of which a source knows nothing")
 	}
-	if subjects := subjectsOf(existing); len(c.Subjects) > 0 && !sameSubjects(subjects, c.Subjects) {
-		refuse("it gets the subjects %q, not %q: correct one of them", subjects, c.Subjects)
+	if subjects := subjectsOf(existing); len(d.subjects) > 0 && !sameSubjects(subjects, d.subjects) {
+		refuse("it gets the subjects %q, not %q: correct one of them", subjects, d.subjects)
 	}
 	if len(mistakes) > 0 {
-		return fmt.Errorf("consumer %s of stream %s cannot be used: %w", c.Consumer, c.Stream, errors.Join(mistakes...))
+		return fmt.Errorf("consumer %s of stream %s cannot be used: %w", d.name, c.Stream, errors.Join(mistakes...))
 	}
 	return nil
 }

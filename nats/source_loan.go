@@ -3,7 +3,6 @@ package nats
 import (
 	"cmp"
 	"context"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -23,6 +22,7 @@ type place struct {
 
 // loan is a message that the source has. The source's lock guards it.
 type loan struct {
+	reader   *reader
 	place    place
 	number   uint64 // ascends in the order of deliveries
 	message  jetstream.Msg
@@ -43,54 +43,57 @@ const (
 var acknowledgement = []byte("+ACK")
 
 func (l *loan) delivery() *consumer.Delivery {
-	return &consumer.Delivery{Message: decode(l.message, l.meta), Deliveries: int(l.meta.NumDelivered), Ref: l}
+	return &consumer.Delivery{Message: decode(l.message, l.meta), Lane: l.lane(), Deliveries: int(l.meta.NumDelivered), Ref: l}
 }
+
+func (l *loan) lane() string { return l.reader.source.config.lane(l.message.Subject()) }
 
 // add takes what was delivered. A message that the source still has, because the server has lost patience while the
 // connection was away, is not lent twice.
-func (s *Source) add(m jetstream.Msg) error {
+func (r *reader) add(m jetstream.Msg) error {
 	meta, err := m.Metadata()
 	if err != nil {
 		return err
 	}
+	s := r.source
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	at := place{meta.Sequence.Stream, meta.Timestamp.UnixNano()}
-	if l := s.held[at]; l != nil {
+	if l := r.held[at]; l != nil {
 		l.message, l.meta, l.told, l.attempts = m, meta, time.Now(), 0
 		return nil
 	}
 	s.last++
-	l := &loan{place: at, number: s.last, message: m, meta: meta, told: time.Now()}
-	s.held[at] = l
-	s.ready = append(s.ready, l)
+	l := &loan{reader: r, place: at, number: s.last, message: m, meta: meta, told: time.Now()}
+	r.held[at] = l
+	r.ready = append(r.ready, l)
 	signal(s.news)
 	return nil
 }
 
 // drop ends a loan. The lock is held.
-func (s *Source) drop(l *loan) {
-	delete(s.held, l.place)
-	delete(s.finished, l.number)
+func (l *loan) drop() {
+	delete(l.reader.held, l.place)
+	delete(l.reader.source.finished, l.number)
 	if l.over != nil {
 		close(l.over)
 	}
-	signal(s.freed)
+	signal(l.reader.freed)
 }
 
 // forget drops everything: the stream that it was in is gone.
-func (s *Source) forget() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, l := range s.inOrder() {
-		s.drop(l)
+func (r *reader) forget() {
+	r.source.mu.Lock()
+	defer r.source.mu.Unlock()
+	for _, l := range r.held {
+		l.drop()
 	}
-	s.ready = nil
+	r.ready = nil
 }
 
-// inOrder returns what the source has in the order of deliveries. The lock is held.
-func (s *Source) inOrder() []*loan {
-	return slices.SortedFunc(maps.Values(s.held), func(a, b *loan) int { return cmp.Compare(a.number, b.number) })
+// inOrder sorts loans in the order of deliveries.
+func inOrder(loans []*loan) {
+	slices.SortFunc(loans, func(a, b *loan) int { return cmp.Compare(a.number, b.number) })
 }
 
 // answered takes the server's answer to an acknowledgement. That nobody listens says that the consumer is gone: nothing is left
@@ -103,20 +106,17 @@ func (s *Source) answered(m *nats.Msg) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if l := s.finished[number]; l != nil {
-		s.drop(l)
+		l.drop()
 	}
 }
 
 // keep tells the server what is finished and returned, and that the rest is in progress.
 func (s *Source) keep(ctx context.Context) {
 	for {
-		s.mu.Lock()
-		beat := min(s.ackWait/3, time.Second)
-		s.mu.Unlock()
 		select {
 		case <-s.wake:
 			s.settle()
-		case <-time.After(beat):
+		case <-time.After(s.beat()):
 			s.settle()
 			s.extend()
 		case <-ctx.Done():
@@ -124,6 +124,17 @@ func (s *Source) keep(ctx context.Context) {
 			return
 		}
 	}
+}
+
+// beat is how often what the source has is looked at.
+func (s *Source) beat() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	beat := time.Second
+	for _, r := range s.readers {
+		beat = min(beat, r.ackWait/3)
+	}
+	return beat
 }
 
 // word is something to tell the server about a loan.
@@ -139,17 +150,17 @@ func (s *Source) settle() {
 	s.returned = nil
 	var due []word
 	for _, l := range s.finished {
-		if l.attempts > 0 && time.Since(l.told) < min(s.ackWait/3, longestSilence) {
+		if l.attempts > 0 && time.Since(l.told) < min(l.reader.ackWait/3, longestSilence) {
 			continue
 		}
 		if l.attempts == mostAttempts {
-			s.drop(l)
+			l.drop()
 			continue
 		}
 		due = append(due, word{l, l.message})
 	}
 	s.mu.Unlock()
-	slices.SortFunc(returned, func(a, b *loan) int { return cmp.Compare(a.number, b.number) })
+	inOrder(returned)
 	for _, l := range returned {
 		_ = l.message.Nak() // if it does not arrive, the message comes again after AckWait
 	}
@@ -162,9 +173,11 @@ func (s *Source) settle() {
 func (s *Source) extend() {
 	s.mu.Lock()
 	var due []word
-	for _, l := range s.held {
-		if s.finished[l.number] == nil && time.Since(l.told) >= s.ackWait/3 {
-			due = append(due, word{l, l.message})
+	for _, r := range s.readers {
+		for _, l := range r.held {
+			if s.finished[l.number] == nil && time.Since(l.told) >= r.ackWait/3 {
+				due = append(due, word{l, l.message})
+			}
 		}
 	}
 	s.mu.Unlock()

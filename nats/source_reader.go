@@ -5,10 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/postrider/postrider/consumer"
 )
 
 const (
@@ -18,16 +21,32 @@ const (
 	longestWait  = 5 * time.Second
 )
 
+// reader reads by one consumer of the stream.
+type reader struct {
+	source *Source
+	durable
+	freed chan struct{} // holds a token when there may be room for more
+
+	created time.Time // of the stream; run's own
+	known   bool      // the consumer was there; run's own
+
+	// The source's lock guards what follows.
+	failure error // not yet told
+	ackWait time.Duration
+	held    map[place]*loan // everything that is not settled
+	ready   []*loan         // what of it was not fetched
+}
+
 // run reads, and after a failure again.
-func (s *Source) run(ctx context.Context) {
+func (r *reader) run(ctx context.Context) {
 	wait := shortestWait
 	for {
 		begun := time.Now()
-		err := s.read(ctx)
+		err := r.read(ctx)
 		if ctx.Err() != nil {
 			return
 		}
-		s.fail(err)
+		r.fail(err)
 		if time.Since(begun) > longestWait {
 			wait = shortestWait
 		}
@@ -41,38 +60,40 @@ func (s *Source) run(ctx context.Context) {
 }
 
 // fail keeps an error for Fetch. The server may have said apart from its answer that we may not ask.
-func (s *Source) fail(err error) {
+func (r *reader) fail(err error) {
+	s := r.source
 	if last := s.conn.LastError(); errors.Is(last, nats.ErrPermissionViolation) {
 		err = fmt.Errorf("%w: %w", err, last)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.failure = err
+	r.failure = err
 	signal(s.news)
 }
 
 // read reads until it cannot any more, and says why.
-func (s *Source) read(ctx context.Context) error {
-	if err := connected(ctx, s.conn); err != nil {
+func (r *reader) read(ctx context.Context) error {
+	if err := connected(ctx, r.source.conn); err != nil {
 		return err
 	}
-	c, err := s.find(ctx)
+	c, err := r.find(ctx)
 	if err != nil {
 		return fmt.Errorf("nats: %w", err)
 	}
 	for {
-		room, err := s.room(ctx)
+		room, err := r.room(ctx)
 		if err != nil {
 			return err
 		}
-		if err := s.pull(ctx, c, room); err != nil {
-			return fmt.Errorf("nats: read stream %s by consumer %s: %w", s.config.Stream, s.config.Consumer, err)
+		if err := r.pull(ctx, c, room); err != nil {
+			return fmt.Errorf("nats: read stream %s by consumer %s: %w", r.source.config.Stream, r.name, err)
 		}
 	}
 }
 
 // find finds the consumer, or creates it unless it was there before.
-func (s *Source) find(ctx context.Context) (jetstream.Consumer, error) {
+func (r *reader) find(ctx context.Context) (jetstream.Consumer, error) {
+	s := r.source
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	stream, err := s.js.Stream(ctx, s.config.Stream)
@@ -82,52 +103,76 @@ func (s *Source) find(ctx context.Context) (jetstream.Consumer, error) {
 	if err != nil {
 		return nil, fmt.Errorf("ask for stream %s: %w", s.config.Stream, err)
 	}
-	if created := stream.CachedInfo().Created; !created.Equal(s.created) {
-		s.forget()
-		s.created, s.known = created, false
+	if created := stream.CachedInfo().Created; !created.Equal(r.created) {
+		r.forget()
+		r.created, r.known = created, false
 	}
-	c, err := stream.Consumer(ctx, s.config.Consumer)
-	if errors.Is(err, jetstream.ErrConsumerNotFound) {
-		if s.known {
-			return nil, fmt.Errorf("consumer %s of stream %s was deleted, and its position is lost: create it from where it is to go on; "+
-				"a source that is opened anew creates it from the start of the stream", s.config.Consumer, s.config.Stream)
-		}
-		c, err = stream.CreateConsumer(ctx, s.config.wanted())
-	}
-	if err != nil {
-		return nil, fmt.Errorf("consumer %s of stream %s: %w", s.config.Consumer, s.config.Stream, err)
-	}
-	existing := c.CachedInfo().Config
-	if err := s.config.check(existing); err != nil {
+	if err := s.split(ctx, stream); err != nil {
 		return nil, err
 	}
-	s.known = true
+	c, err := stream.Consumer(ctx, r.name)
+	if errors.Is(err, jetstream.ErrConsumerNotFound) {
+		if r.known {
+			return nil, fmt.Errorf("consumer %s of stream %s was deleted, and its position is lost: create it from where it is to go on; "+
+				"a source that is opened anew creates it from the start of the stream", r.name, s.config.Stream)
+		}
+		c, err = stream.CreateConsumer(ctx, s.config.wanted(r.durable))
+	}
+	if err != nil {
+		return nil, fmt.Errorf("consumer %s of stream %s: %w", r.name, s.config.Stream, err)
+	}
+	existing := c.CachedInfo().Config
+	if err := s.config.check(r.durable, existing); err != nil {
+		return nil, err
+	}
+	r.known = true
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.ackWait = ackWait(existing)
+	r.ackWait = ackWait(existing)
 	return c, nil
 }
 
 // room waits until the source may have more messages, and returns how many. As long as there is something to fetch it waits
 // until that is worth a question.
-func (s *Source) room(ctx context.Context) (int, error) {
+func (r *reader) room(ctx context.Context) (int, error) {
+	s := r.source
 	for {
 		s.mu.Lock()
-		room, idle := s.config.Prefetch-len(s.held), len(s.ready) == 0
+		room, idle, paused := s.config.Prefetch-len(r.held), r.idle(), s.paused[r.name]
 		s.mu.Unlock()
-		if room > 0 && (idle || room >= s.config.Prefetch/2) {
+		if room > 0 && !paused && (idle || room >= s.config.Prefetch/2) {
 			return room, nil
 		}
 		select {
-		case <-s.freed:
+		case <-r.freed:
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}
 	}
 }
 
+// take returns what is ready and not of a paused lane, up to limit. The lock is held.
+func (r *reader) take(limit int) (deliveries []*consumer.Delivery) {
+	r.ready = slices.DeleteFunc(r.ready, func(l *loan) bool {
+		if len(deliveries) == limit || r.source.paused[l.lane()] {
+			return false
+		}
+		deliveries = append(deliveries, l.delivery())
+		return true
+	})
+	if r.idle() {
+		signal(r.freed)
+	}
+	return deliveries
+}
+
+// idle reports whether nothing can be fetched. The lock is held.
+func (r *reader) idle() bool {
+	return !slices.ContainsFunc(r.ready, func(l *loan) bool { return !r.source.paused[l.lane()] })
+}
+
 // pull asks for messages, and returns when the server has given as many, or has none for a while.
-func (s *Source) pull(ctx context.Context, c jetstream.Consumer, room int) error {
+func (r *reader) pull(ctx context.Context, c jetstream.Consumer, room int) error {
 	most, silence := longestPull, pullSilence
 	config := c.CachedInfo().Config
 	if config.MaxRequestExpires > 0 {
@@ -144,7 +189,7 @@ func (s *Source) pull(ctx context.Context, c jetstream.Consumer, room int) error
 		return err
 	}
 	for m := range batch.Messages() {
-		if err := s.add(m); err != nil {
+		if err := r.add(m); err != nil {
 			return err
 		}
 	}

@@ -66,10 +66,12 @@ func newGroup(t testing.TB, address string) consumertest.Group {
 	t.Helper()
 	stream := newStream(t, client(t, address), jetstream.StreamConfig{})
 	name := stream.CachedInfo().Config.Name
-	return consumertest.Group{Sink: open(t, Config{Servers: []string{address}}), Topic: name + ".events", Join: func(t testing.TB) consumertest.Member {
+	topic := name + ".events"
+	subjects := []string{topic, consumer.RetryTopic(topic, consumertest.RetryDelay)}
+	return consumertest.Group{Sink: open(t, Config{Servers: []string{address}}), Topic: topic, Join: func(t testing.TB) consumertest.Member {
 		proxy := sinktest.NewProxy(t, host(t, address))
 		return consumertest.Member{Proxy: proxy, Source: openSource(t, SourceConfig{
-			Servers: []string{"nats://" + proxy.Addr}, Stream: name, AckWait: testAckWait, Prefetch: 2000,
+			Servers: []string{"nats://" + proxy.Addr}, Stream: name, Subjects: subjects, AckWait: testAckWait, Prefetch: consumertest.Prefetch,
 		})}
 	}}
 }

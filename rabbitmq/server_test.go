@@ -129,7 +129,12 @@ func (b *broker) newExchange(t testing.TB) string {
 // newQueue declares a queue of its own for the test. Arguments alternate name and value.
 func (b *broker) newQueue(t testing.TB, kind string, arguments ...any) *queue {
 	t.Helper()
-	q := &queue{broker: b, name: newName(), kind: kind}
+	return b.newQueueNamed(t, newName(), kind, arguments...)
+}
+
+func (b *broker) newQueueNamed(t testing.TB, name, kind string, arguments ...any) *queue {
+	t.Helper()
+	q := &queue{broker: b, name: name, kind: kind}
 	table := amqp.Table{amqp.QueueTypeArg: kind}
 	for i := 0; i < len(arguments); i += 2 {
 		table[arguments[i].(string)] = arguments[i+1]

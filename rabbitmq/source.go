@@ -10,12 +10,12 @@ import (
 	"github.com/postrider/postrider/consumer"
 )
 
-// Source reads queues. It implements consumer.Source. RabbitMQ hands out messages one by one, so no delivery has a lane, and
-// Pause and Resume do nothing; the package comment tells how an order of keys is had.
+// Source reads queues. It implements consumer.Source; a lane is a queue, and is never revoked. RabbitMQ hands out messages one by
+// one; the package comment tells how an order of keys is had.
 //
-// Each queue has a channel of its own, on one connection. When either ends, the source subscribes again, sooner or later:
-// what was delivered before can then no longer be acknowledged. The server delivers it again, and to finish or to return the
-// old delivery does nothing.
+// Each queue has a channel of its own, with a prefetch of its own, on one connection. When either ends, the source subscribes
+// again, sooner or later: what was delivered before can then no longer be acknowledged. The server delivers it again, and to finish
+// or to return the old delivery does nothing.
 //
 // What is finished is acknowledged in the background, and what is returned goes back to its place in the queue at once.
 type Source struct {
@@ -95,6 +95,9 @@ func (s *Source) take(limit int) (deliveries []*consumer.Delivery) {
 	left := 0
 	for i := range s.readers {
 		r := s.readers[(s.first+i)%len(s.readers)]
+		if r.paused {
+			continue
+		}
 		n := min(limit-len(deliveries), len(r.ready))
 		deliveries = append(deliveries, r.ready[:n]...)
 		r.ready = slices.Delete(r.ready, 0, n)
@@ -130,11 +133,24 @@ func (s *Source) settle(deliveries []*consumer.Delivery, how func(*ledger, uint6
 	}
 }
 
-// Pause implements consumer.Source.
-func (s *Source) Pause(string) {}
+// Pause implements consumer.Source. The server goes on to send what the queue's prefetch allows, which waits in the source: to
+// cancel the subscription would give a queue with a single active consumer to another process, and to send back what is here would
+// count as a delivery.
+func (s *Source) Pause(lane string) { s.turn(lane, true) }
 
 // Resume implements consumer.Source.
-func (s *Source) Resume(string) {}
+func (s *Source) Resume(lane string) { s.turn(lane, false) }
+
+func (s *Source) turn(lane string, paused bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.readers {
+		if r.queue == lane {
+			r.paused = paused
+		}
+	}
+	s.announce()
+}
 
 // Flush implements consumer.Source. It does not wait for what can no longer be acknowledged.
 func (s *Source) Flush(ctx context.Context) error {

@@ -30,6 +30,7 @@ type reader struct {
 	// The source's lock guards what follows.
 	current *subscription // nil while there is none
 	ready   []*consumer.Delivery
+	paused  bool
 	failure error // not yet told
 }
 
@@ -170,6 +171,7 @@ func (r *reader) begin(sub *subscription) {
 func (r *reader) add(sub *subscription, d *amqp.Delivery) {
 	delivery := &consumer.Delivery{
 		Message:    decode(r.queue, d),
+		Lane:       r.queue,
 		Deliveries: deliveriesOf(d),
 		Ref:        loan{sub, d.DeliveryTag},
 	}

@@ -37,10 +37,13 @@ func TestSourceConformance(t *testing.T) {
 
 func openGroup(t testing.TB, address, kind string) consumertest.Group {
 	t.Helper()
-	q := newBroker(t, address).newQueue(t, kind)
+	b := newBroker(t, address)
+	q := b.newQueue(t, kind)
+	retry := b.newQueueNamed(t, consumer.RetryTopic(q.name, consumertest.RetryDelay), kind)
 	return consumertest.Group{Sink: open(t, Config{Servers: []string{address}}), Topic: "/" + q.name, Join: func(t testing.TB) consumertest.Member {
 		proxy := sinktest.NewProxy(t, host(t, address))
-		return consumertest.Member{Source: openSource(t, at(t, address, proxy.Addr, ""), 2000, q.name), Proxy: proxy}
+		source := openSource(t, at(t, address, proxy.Addr, ""), consumertest.Prefetch, q.name, retry.name)
+		return consumertest.Member{Source: source, Proxy: proxy}
 	}}
 }
 

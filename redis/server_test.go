@@ -84,12 +84,17 @@ func do(t testing.TB, c redis.UniversalClient, command ...any) any {
 func newStream(t testing.TB, c redis.UniversalClient) string {
 	t.Helper()
 	name := "test-" + strings.ToLower(rand.Text()[:12])
+	dropStream(t, c, name)
+	return name
+}
+
+// dropStream deletes a stream when the test ends.
+func dropStream(t testing.TB, c redis.UniversalClient, name string) {
 	t.Cleanup(func() {
 		if err := c.Del(context.Background(), name).Err(); err != nil {
 			t.Logf("deleting stream %s: %v", name, err)
 		}
 	})
-	return name
 }
 
 func open(t testing.TB, c Config) *Sink {

@@ -13,8 +13,8 @@ import (
 	"github.com/postrider/postrider/consumer"
 )
 
-// Source reads streams as a member of a consumer group. It implements consumer.Source. Redis hands out entries one by one, so
-// no delivery has a lane, and Pause and Resume do nothing; the package comment tells how an order of keys is had.
+// Source reads streams as a member of a consumer group. It implements consumer.Source; a lane is a stream, and is never revoked. Redis
+// hands out entries one by one; the package comment tells how an order of keys is had.
 //
 // As long as the source lives and reaches the server, what it has is kept from being taken over. A connection that is lost
 // and comes back changes nothing; when it stays away for longer than SourceConfig.ClaimAfter, other members take over
@@ -96,6 +96,9 @@ func (s *Source) take(limit int) (deliveries []*consumer.Delivery) {
 	left := 0
 	for i := range s.readers {
 		r := s.readers[(s.first+i)%len(s.readers)]
+		if r.paused {
+			continue
+		}
 		n := min(limit-len(deliveries), len(r.ready))
 		for _, l := range r.ready[:n] {
 			deliveries = append(deliveries, l.delivery())
@@ -140,11 +143,23 @@ func (s *Source) settle(deliveries []*consumer.Delivery, how state) {
 	}
 }
 
-// Pause implements consumer.Source.
-func (s *Source) Pause(string) {}
+// Pause implements consumer.Source. The server is not asked for more of the stream; what it has given already waits in the source.
+func (s *Source) Pause(lane string) { s.turn(lane, true) }
 
 // Resume implements consumer.Source.
-func (s *Source) Resume(string) {}
+func (s *Source) Resume(lane string) { s.turn(lane, false) }
+
+func (s *Source) turn(lane string, paused bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.readers {
+		if r.stream == lane {
+			r.paused = paused
+			signal(r.freed)
+		}
+	}
+	signal(s.news)
+}
 
 // Flush implements consumer.Source.
 func (s *Source) Flush(ctx context.Context) error {

@@ -336,3 +336,41 @@ func TestOlderFirst(t *testing.T) {
 	}
 	closeSource(t, s)
 }
+
+// TestPausedStreamIsLeftToOthers has a member hold what it has of a stream that is paused, for longer than others wait, and take
+// nothing more of it: neither what comes nor what is returned.
+func TestPausedStreamIsLeftToOthers(t *testing.T) {
+	t.Parallel()
+	for _, kind := range kinds {
+		c := client(t, shared(t, kind))
+		stream := newStream(t, c)
+		var ids []string
+		for i := range 6 {
+			ids = append(ids, do(t, c, "XADD", stream, "*", "n", i).(string))
+		}
+		config := SourceConfig{Addresses: []string{shared(t, kind)}, Streams: []string{stream}, ClaimAfter: time.Second, Prefetch: 2}
+		s := join(t, config)
+		held := fetch(t, s, 1)
+		s.Pause(stream)
+		s.Return(held...)
+		await.True(t, time.Minute, "what is returned is given up", func() bool {
+			pending := c.XPendingExt(testContext(t), &redis.XPendingExtArgs{Stream: stream, Group: "group", Start: ids[0], End: ids[0], Count: 1}).Val()
+			return len(pending) == 1 && pending[0].Idle > time.Hour
+		})
+		time.Sleep(2 * config.ClaimAfter) // the time is what others wait
+		config.Prefetch = 6
+		other := join(t, config)
+		got := offsets(fetch(t, other, 5))
+		slices.Sort(got)
+		if want := slices.Concat(ids[:1], ids[2:]); !slices.Equal(got, want) {
+			t.Errorf("%s: the other member got %q, want %q", kind, got, want)
+		}
+		s.Resume(stream)
+		again := fetch(t, s, 1)[0]
+		if again.Message.Offset != ids[1] || again.Deliveries != 1 {
+			t.Errorf("%s: got %s, delivered %d times, want %s once", kind, again.Message.Offset, again.Deliveries, ids[1])
+		}
+		closeSource(t, other)
+		closeSource(t, s)
+	}
+}

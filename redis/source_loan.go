@@ -34,7 +34,7 @@ type loan struct {
 }
 
 func (l *loan) delivery() *consumer.Delivery {
-	return &consumer.Delivery{Message: l.message, Deliveries: l.deliveries, Ref: l}
+	return &consumer.Delivery{Message: l.message, Lane: l.reader.stream, Deliveries: l.deliveries, Ref: l}
 }
 
 const (
@@ -106,6 +106,9 @@ func (r *reader) takeOver(ctx context.Context) error {
 func (r *reader) roomForOld() int {
 	r.source.mu.Lock()
 	defer r.source.mu.Unlock()
+	if r.paused {
+		return 0
+	}
 	room := r.source.config.Prefetch
 	for _, l := range r.held {
 		if l.deliveries > 1 {

@@ -32,7 +32,8 @@ type reader struct {
 	held    map[string]*loan  // everything that the server takes for pending, by id
 	ready   []*loan           // what of it was not fetched
 	settled map[state][]*loan // what of it the server was not yet told
-	failure error             // not yet told
+	paused  bool
+	failure error // not yet told
 }
 
 func newReader(s *Source, stream string) *reader {
@@ -168,6 +169,9 @@ func (r *reader) awaitRoom(ctx context.Context) (int, error) {
 func (r *reader) room() (room int, idle bool) {
 	r.source.mu.Lock()
 	defer r.source.mu.Unlock()
+	if r.paused {
+		return 0, false
+	}
 	return r.source.config.Prefetch - len(r.held), len(r.ready) == 0
 }
 

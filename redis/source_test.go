@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/postrider/postrider/consumer"
 	"github.com/postrider/postrider/consumertest"
 	"github.com/postrider/postrider/sinktest"
 )
@@ -29,16 +30,19 @@ func TestSourceConformance(t *testing.T) {
 func openGroup(t testing.TB, address string) consumertest.Group {
 	t.Helper()
 	stream := newStream(t, client(t, address))
+	retry := consumer.RetryTopic(stream, consumertest.RetryDelay)
+	dropStream(t, client(t, address), retry)
 	return consumertest.Group{Sink: open(t, Config{Addresses: []string{address}}), Topic: stream, Join: func(t testing.TB) consumertest.Member {
 		proxy := sinktest.NewProxy(t, address)
-		return consumertest.Member{Source: openSource(t, SourceConfig{Addresses: []string{proxy.Addr}, Streams: []string{stream}}), Proxy: proxy}
+		source := openSource(t, SourceConfig{Addresses: []string{proxy.Addr}, Streams: []string{stream, retry}})
+		return consumertest.Member{Source: source, Proxy: proxy}
 	}}
 }
 
 // openSource opens one that the test closes.
 func openSource(t testing.TB, c SourceConfig) *Source {
 	t.Helper()
-	c.Group, c.ClaimAfter, c.Prefetch = "group", testClaimAfter, 2000
+	c.Group, c.ClaimAfter, c.Prefetch = "group", testClaimAfter, consumertest.Prefetch
 	s, err := OpenSource(c)
 	if err != nil {
 		t.Fatal(err)
