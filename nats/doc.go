@@ -51,15 +51,24 @@
 //
 // # Reading
 //
-// A Source pulls from a durable consumer of a stream, which the members of a group share. Unless it exists it is created, from the start
+// A Source pulls from durable consumers of a stream, which the members of a group share. Unless one exists it is created, from the start
 // of the stream, with explicit acknowledgements and no limit of deliveries. An existing one is used as it is, but refused if it
 // acknowledges by another policy, gives messages up after max_deliver, leaves payloads out, pushes, has priority groups, or gets
 // other subjects than asked for. If max_ack_pending is set, it is for all members together: make it at least Prefetch for each.
+//
+// SourceConfig.Consumer gets every subject but retry topics. Those of each delay have a consumer CONSUMER-retry-DELAY, such as
+// billing-retry-5m, because messages that wait there for their time would fill the other one. Where CONSUMER has been created with the
+// retry topics, the others are created behind what it has acknowledged without a gap, or from the start of a stream of work-queue
+// retention, and its subjects are then reduced to the rest. Messages of retry topics may come twice by that, and while processes
+// of the earlier version still read; those refuse the consumer when they look at it again.
 //
 // A message's Topic is the subject, its Partition the stream, its Offset the sequence, and At the time at which the stream
 // stored it. Its Coordinates are those that the sink tells. It has no Key: a consumer orders by the aggregate id, which is in the
 // headers. Headers whose names begin with Nats- are left out, because they are between a publisher and the server; where no header
 // carries an event id, Nats-Msg-Id stands as X-Event-Id, so that messages of other producers can be recognized.
+//
+// A lane is what such a consumer gets. Retry topics that come by a wildcard, or because no subjects are named, are a lane too,
+// but one that shares the consumer, and Prefetch, with everything else.
 //
 // A consumer that is deleted while it is read is not created again, because that would begin at the start of the stream: Fetch tells.
 // Deliveries of a stream that was deleted and made anew are forgotten.
@@ -70,5 +79,5 @@
 //
 // The login needs to publish to $JS.API.STREAM.INFO.STREAM, $JS.API.CONSUMER.INFO.STREAM.CONSUMER,
 // $JS.API.CONSUMER.MSG.NEXT.STREAM.CONSUMER and $JS.ACK.STREAM.CONSUMER.>, to $JS.API.CONSUMER.CREATE.STREAM.CONSUMER unless the consumer
-// exists, and to subscribe to _INBOX.>.
+// exists and need not be reduced, all of that for CONSUMER-retry-DELAY too, and to subscribe to _INBOX.>.
 package nats

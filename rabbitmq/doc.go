@@ -83,6 +83,8 @@
 //
 // # Order of what is read
 //
+// A queue is a lane, whose messages wait in the source while it is paused: a queue of a retry topic takes the room of no other.
+//
 // A queue hands its messages out one by one to whoever has room. The order of a key is kept by a consumer alone, but not across
 // several processes that read one queue, unless the queue has a single active consumer (x-single-active-consumer): then one process
 // gets everything, and another one takes over when it stops. To share the work, have several such queues, and an exchange of type
@@ -97,8 +99,9 @@
 // consumer's business. In RabbitMQ 3 do not set it: there is no limit unless one is set, and -1 drops a message that is delivered again.
 //
 // The server closes the channel of a message that is not acknowledged within consumer_timeout, half an hour unless it says otherwise,
-// and delivers again what was on it. That time includes waiting in the source: keep Prefetch well below what is handled in it, and let
-// a message that has to wait for longer wait elsewhere, on a retry topic or parked.
+// and delivers again what was on it, which is of one queue. That time includes waiting in the source: keep Prefetch well below what is
+// handled in it, and let a message that has to wait for longer wait elsewhere, on a retry topic or parked. A message on a retry topic
+// waits in the source too: keep the delays below that time.
 //
 // A server that is killed can forget the acknowledgements of the last moments. Those messages come again.
 package rabbitmq

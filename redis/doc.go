@@ -68,7 +68,8 @@
 // A Source reads streams as a member of a consumer group for a consumer.Consumer. Redis hands the entries of a stream to all members of the
 // group, so the order of a key holds across processes only where one of them reads the stream: one process, or a stream for
 // each part of the keys. What is taken over from a member that has died comes after what was handed out meanwhile; a process that comes
-// back under its SourceConfig.Consumer has its own again before anything else.
+// back under its SourceConfig.Consumer has its own again before anything else. A stream is a lane: one that is paused is not read
+// further, and what was read of it is kept from being taken over.
 //
 // Of entries that others than a Sink have written, the field payload is the payload, or data where there is none, key the key, and every
 // other field a header, with the field's name; an id is the header X-Event-Id unless a header tells the event id. An entry without a payload
