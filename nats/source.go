@@ -31,8 +31,6 @@ type Source struct {
 	news    chan struct{} // holds a token when there may be something to fetch
 	wake    chan struct{} // holds a token when there is something to tell the server
 
-	splitting sync.Mutex
-
 	mu       sync.Mutex
 	readers  []*reader
 	first    int // the reader that Fetch begins with

@@ -79,14 +79,12 @@ func overlap(a, b string) bool {
 }
 
 // split gives the retry topics consumers of their own where Consumer has all subjects, as an earlier version has made it. They begin
-// behind what Consumer has acknowledged without a gap: so a message may come twice, and none is passed over. Members may do so at
-// the same time, and end in the middle.
+// behind what Consumer has acknowledged without a gap: so a message may come twice, and none is passed over. Readers and members may do
+// so at the same time, and end in the middle.
 func (s *Source) split(ctx context.Context, stream jetstream.Stream) error {
 	if len(s.readers) == 1 {
 		return nil
 	}
-	s.splitting.Lock()
-	defer s.splitting.Unlock()
 	c, err := stream.Consumer(ctx, s.config.Consumer)
 	if err != nil {
 		return nil //nolint:nilerr // its reader tells, unless it is only missing

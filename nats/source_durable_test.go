@@ -69,7 +69,7 @@ func TestSourceReadsRetryTopicsByConsumersOfTheirOwn(t *testing.T) {
 }
 
 // TestSourceSplitsAConsumer begins with one consumer that has the retry topics too, and of which part is acknowledged. Two members come
-// at the same time.
+// at the same time, after one that ended in the middle.
 func TestSourceSplitsAConsumer(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -87,6 +87,10 @@ func TestSourceSplitsAConsumer(t *testing.T) {
 			whole.AckWait = testAckWait
 			old, err := r.stream.CreateConsumer(testContext(t), whole)
 			must(t, err)
+			if c.retention != jetstream.WorkQueuePolicy {
+				_, err := r.stream.CreateConsumer(testContext(t), r.config.wanted(durable{"group-retry-1s", r.config.Subjects[1:2]}))
+				must(t, err)
+			}
 			r.put(t, "acknowledged")
 			r.putRetry(t, time.Hour, "acknowledged", "in hand", "acknowledged behind")
 			batch, err := old.Fetch(4)
