@@ -2,7 +2,6 @@ package nats
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -13,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/postrider/postrider/consumer"
+	"github.com/postrider/postrider/internal/intake"
 )
 
 // Source reads a stream by durable consumers. It implements consumer.Source. The retry topics of one delay are a lane, everything else is
@@ -28,13 +28,11 @@ type Source struct {
 	answers string // where the server answers acknowledgements: this and the number of the loan
 	end     context.CancelFunc
 	running sync.WaitGroup
-	news    chan struct{} // holds a token when there may be something to fetch
 	wake    chan struct{} // holds a token when there is something to tell the server
+	readers []*reader
+	intake  *intake.Intake[*loan]
 
 	mu       sync.Mutex
-	readers  []*reader
-	first    int // the reader that Fetch begins with
-	paused   map[string]bool
 	last     uint64 // number of a loan
 	finished map[uint64]*loan
 	returned []*loan // and not told
@@ -51,12 +49,10 @@ func OpenSource(c SourceConfig) (*Source, error) {
 		return nil, fmt.Errorf("nats source: %w", err)
 	}
 	ctx, end := context.WithCancel(context.Background())
-	s := &Source{
-		config: c, end: end, news: make(chan struct{}, 1), wake: make(chan struct{}, 1),
-		paused: make(map[string]bool), finished: make(map[uint64]*loan),
-	}
+	s := &Source{config: c, end: end, wake: make(chan struct{}, 1), finished: make(map[uint64]*loan)}
+	s.intake = intake.New(&s.mu, func(l *loan) string { return l.lane }, (*loan).delivery)
 	for _, d := range c.durables() {
-		s.readers = append(s.readers, &reader{source: s, durable: d, ackWait: c.AckWait, freed: make(chan struct{}, 1), held: make(map[place]*loan)})
+		s.readers = append(s.readers, &reader{source: s, durable: d, ackWait: c.AckWait, shelf: s.intake.NewShelf(), held: make(map[place]*loan)})
 	}
 	if err := s.connect(); err != nil {
 		end()
@@ -88,59 +84,7 @@ func (s *Source) connect() (err error) {
 // Fetch implements consumer.Source. An error is that of one or several consumers of the stream, and told once each time that reading
 // fails; meanwhile the others go on.
 func (s *Source) Fetch(ctx context.Context, limit int) ([]*consumer.Delivery, error) {
-	for {
-		if err := s.failure(); err != nil {
-			return nil, err
-		}
-		if deliveries := s.take(limit); len(deliveries) > 0 {
-			return deliveries, nil
-		}
-		select {
-		case <-s.news:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-// failure returns what was not yet told.
-func (s *Source) failure() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var failures []error
-	for _, r := range s.readers {
-		if r.failure != nil {
-			same := func(other error) bool { return other.Error() == r.failure.Error() }
-			if !slices.ContainsFunc(failures, same) { // without a connection, all fail alike
-				failures = append(failures, r.failure)
-			}
-			r.failure = nil
-		}
-	}
-	return errors.Join(failures...)
-}
-
-// take returns what is ready, of each reader in turn.
-func (s *Source) take(limit int) (deliveries []*consumer.Delivery) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.first = (s.first + 1) % len(s.readers)
-	for i := range s.readers {
-		r := s.readers[(s.first+i)%len(s.readers)]
-		deliveries = append(deliveries, r.take(limit-len(deliveries))...)
-	}
-	if len(deliveries) == limit {
-		signal(s.news) // there may be more, and others may wait
-	}
-	return deliveries
-}
-
-// signal leaves a token, if there is none.
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
+	return s.intake.Fetch(ctx, limit)
 }
 
 // Finish implements consumer.Source.
@@ -152,7 +96,7 @@ func (s *Source) Finish(deliveries ...*consumer.Delivery) {
 			s.finished[l.number] = l
 		}
 	}
-	signal(s.wake)
+	intake.Signal(s.wake)
 }
 
 // Return implements consumer.Source. The server counts it as a delivery.
@@ -165,33 +109,15 @@ func (s *Source) Return(deliveries ...*consumer.Delivery) {
 			s.returned = append(s.returned, l)
 		}
 	}
-	signal(s.wake)
+	intake.Signal(s.wake)
 }
 
 // Pause implements consumer.Source. The server is not asked for more by the lane's consumer, if it has one; what it has given already, or
 // gives by a question under way, waits in the source.
-func (s *Source) Pause(lane string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.paused[lane] = true
-	s.turned()
-}
+func (s *Source) Pause(lane string) { s.intake.Pause(lane) }
 
 // Resume implements consumer.Source.
-func (s *Source) Resume(lane string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	delete(s.paused, lane)
-	s.turned()
-}
-
-// turned wakes whoever waits for what a lane that was paused or resumed may bring. The lock is held.
-func (s *Source) turned() {
-	for _, r := range s.readers {
-		signal(r.freed)
-	}
-	signal(s.news)
-}
+func (s *Source) Resume(lane string) { s.intake.Resume(lane) }
 
 // Flush implements consumer.Source: it waits for the server's answers.
 func (s *Source) Flush(ctx context.Context) error {

@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/postrider/postrider/consumer"
+	"github.com/postrider/postrider/internal/intake"
 )
 
 // place is where a message is. The time tells it from one in a stream that was made anew.
@@ -23,6 +24,7 @@ type place struct {
 // loan is a message that the source has. The source's lock guards it.
 type loan struct {
 	reader   *reader
+	lane     string
 	place    place
 	number   uint64 // ascends in the order of deliveries
 	message  jetstream.Msg
@@ -43,10 +45,8 @@ const (
 var acknowledgement = []byte("+ACK")
 
 func (l *loan) delivery() *consumer.Delivery {
-	return &consumer.Delivery{Message: decode(l.message, l.meta), Lane: l.lane(), Deliveries: int(l.meta.NumDelivered), Ref: l}
+	return &consumer.Delivery{Message: decode(l.message, l.meta), Lane: l.lane, Deliveries: int(l.meta.NumDelivered), Ref: l}
 }
-
-func (l *loan) lane() string { return l.reader.source.config.lane(l.message.Subject()) }
 
 // add takes what was delivered. A message that the source still has, because the server has lost patience while the
 // connection was away, is not lent twice.
@@ -64,10 +64,9 @@ func (r *reader) add(m jetstream.Msg) error {
 		return nil
 	}
 	s.last++
-	l := &loan{reader: r, place: at, number: s.last, message: m, meta: meta, told: time.Now()}
+	l := &loan{reader: r, lane: s.config.lane(m.Subject()), place: at, number: s.last, message: m, meta: meta, told: time.Now()}
 	r.held[at] = l
-	r.ready = append(r.ready, l)
-	signal(s.news)
+	r.shelf.Add(l)
 	return nil
 }
 
@@ -78,7 +77,7 @@ func (l *loan) drop() {
 	if l.over != nil {
 		close(l.over)
 	}
-	signal(l.reader.freed)
+	intake.Signal(l.reader.shelf.Freed)
 }
 
 // forget drops everything: the stream that it was in is gone.
@@ -88,7 +87,7 @@ func (r *reader) forget() {
 	for _, l := range r.held {
 		l.drop()
 	}
-	r.ready = nil
+	r.shelf.Ready = nil
 }
 
 // inOrder sorts loans in the order of deliveries.

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
-	"slices"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
-	"github.com/postrider/postrider/consumer"
+	"github.com/postrider/postrider/internal/intake"
 )
 
 const (
@@ -25,16 +24,14 @@ const (
 type reader struct {
 	source *Source
 	durable
-	freed chan struct{} // holds a token when there may be room for more
+	shelf *intake.Shelf[*loan]
 
 	created time.Time // of the stream; run's own
 	known   bool      // the consumer was there; run's own
 
 	// The source's lock guards what follows.
-	failure error // not yet told
 	ackWait time.Duration
 	held    map[place]*loan // everything that is not settled
-	ready   []*loan         // what of it was not fetched
 }
 
 // run reads, and after a failure again.
@@ -61,14 +58,10 @@ func (r *reader) run(ctx context.Context) {
 
 // fail keeps an error for Fetch. The server may have said apart from its answer that we may not ask.
 func (r *reader) fail(err error) {
-	s := r.source
-	if last := s.conn.LastError(); errors.Is(last, nats.ErrPermissionViolation) {
+	if last := r.source.conn.LastError(); errors.Is(last, nats.ErrPermissionViolation) {
 		err = fmt.Errorf("%w: %w", err, last)
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	r.failure = err
-	signal(s.news)
+	r.shelf.Fail(err)
 }
 
 // read reads until it cannot any more, and says why.
@@ -138,37 +131,17 @@ func (r *reader) room(ctx context.Context) (int, error) {
 	s := r.source
 	for {
 		s.mu.Lock()
-		room, idle, paused := s.config.Prefetch-len(r.held), r.idle(), s.paused[r.name]
+		room, idle, paused := s.config.Prefetch-len(r.held), r.shelf.Idle(), r.shelf.IsPaused(r.name)
 		s.mu.Unlock()
 		if room > 0 && !paused && (idle || room >= s.config.Prefetch/2) {
 			return room, nil
 		}
 		select {
-		case <-r.freed:
+		case <-r.shelf.Freed:
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}
 	}
-}
-
-// take returns what is ready and not of a paused lane, up to limit. The lock is held.
-func (r *reader) take(limit int) (deliveries []*consumer.Delivery) {
-	r.ready = slices.DeleteFunc(r.ready, func(l *loan) bool {
-		if len(deliveries) == limit || r.source.paused[l.lane()] {
-			return false
-		}
-		deliveries = append(deliveries, l.delivery())
-		return true
-	})
-	if r.idle() {
-		signal(r.freed)
-	}
-	return deliveries
-}
-
-// idle reports whether nothing can be fetched. The lock is held.
-func (r *reader) idle() bool {
-	return !slices.ContainsFunc(r.ready, func(l *loan) bool { return !r.source.paused[l.lane()] })
 }
 
 // pull asks for messages, and returns when the server has given as many, or has none for a while.

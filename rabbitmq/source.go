@@ -2,12 +2,11 @@ package rabbitmq
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"sync"
 
 	"github.com/postrider/postrider/consumer"
+	"github.com/postrider/postrider/internal/intake"
 )
 
 // Source reads queues. It implements consumer.Source; a lane is a queue, and is never revoked. RabbitMQ hands out messages one by
@@ -23,11 +22,10 @@ type Source struct {
 	line    line
 	end     context.CancelFunc
 	running sync.WaitGroup
-	news    chan struct{} // holds a token when a reader may have something
-
-	mu      sync.Mutex
 	readers []*reader
-	first   int // the reader that Fetch begins with
+	intake  *intake.Intake[*consumer.Delivery]
+
+	mu sync.Mutex
 }
 
 var _ consumer.Source = (*Source)(nil)
@@ -41,10 +39,13 @@ func OpenSource(c SourceConfig) (*Source, error) {
 		return nil, fmt.Errorf("rabbitmq source: %w", err)
 	}
 	ctx, end := context.WithCancel(context.Background())
-	s := &Source{config: c.shared(), end: end, news: make(chan struct{}, 1)}
+	s := &Source{config: c.shared(), end: end}
 	s.line.config = &s.config
+	lane := func(d *consumer.Delivery) string { return d.Lane }
+	lend := func(d *consumer.Delivery) *consumer.Delivery { return d }
+	s.intake = intake.New(&s.mu, lane, lend)
 	for _, queue := range c.Queues {
-		s.readers = append(s.readers, &reader{source: s, queue: queue, prefetch: c.Prefetch})
+		s.readers = append(s.readers, &reader{source: s, queue: queue, prefetch: c.Prefetch, shelf: s.intake.NewShelf()})
 	}
 	for _, r := range s.readers {
 		s.running.Go(func() { r.run(ctx) })
@@ -55,66 +56,7 @@ func OpenSource(c SourceConfig) (*Source, error) {
 // Fetch implements consumer.Source. An error is that of one or several queues, and told once each time that subscribing
 // fails; meanwhile the other queues go on.
 func (s *Source) Fetch(ctx context.Context, limit int) ([]*consumer.Delivery, error) {
-	for {
-		if err := s.failure(); err != nil {
-			return nil, fmt.Errorf("rabbitmq: %w", err)
-		}
-		if deliveries := s.take(limit); len(deliveries) > 0 {
-			return deliveries, nil
-		}
-		select {
-		case <-s.news:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-// failure returns what was not yet told.
-func (s *Source) failure() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var failures []error
-	for _, r := range s.readers {
-		if r.failure != nil {
-			same := func(other error) bool { return other.Error() == r.failure.Error() }
-			if !slices.ContainsFunc(failures, same) { // without a connection, all queues fail alike
-				failures = append(failures, r.failure)
-			}
-			r.failure = nil
-		}
-	}
-	return errors.Join(failures...)
-}
-
-// take returns what is ready, of each reader in turn.
-func (s *Source) take(limit int) (deliveries []*consumer.Delivery) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.first = (s.first + 1) % len(s.readers)
-	left := 0
-	for i := range s.readers {
-		r := s.readers[(s.first+i)%len(s.readers)]
-		if r.paused {
-			continue
-		}
-		n := min(limit-len(deliveries), len(r.ready))
-		deliveries = append(deliveries, r.ready[:n]...)
-		r.ready = slices.Delete(r.ready, 0, n)
-		left += len(r.ready)
-	}
-	if left > 0 {
-		s.announce() // others may wait
-	}
-	return deliveries
-}
-
-// announce wakes somebody who waits in Fetch.
-func (s *Source) announce() {
-	select {
-	case s.news <- struct{}{}:
-	default:
-	}
+	return s.intake.Fetch(ctx, limit)
 }
 
 // Finish implements consumer.Source.
@@ -129,28 +71,17 @@ func (s *Source) settle(deliveries []*consumer.Delivery, how func(*ledger, uint6
 	for _, d := range deliveries {
 		l := d.Ref.(loan)
 		how(&l.subscription.ledger, l.tag)
-		l.subscription.wakeUp()
+		intake.Signal(l.subscription.wake)
 	}
 }
 
 // Pause implements consumer.Source. The server goes on to send what the queue's prefetch allows, which waits in the source: to
 // cancel the subscription would give a queue with a single active consumer to another process, and to send back what is here would
 // count as a delivery.
-func (s *Source) Pause(lane string) { s.turn(lane, true) }
+func (s *Source) Pause(lane string) { s.intake.Pause(lane) }
 
 // Resume implements consumer.Source.
-func (s *Source) Resume(lane string) { s.turn(lane, false) }
-
-func (s *Source) turn(lane string, paused bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, r := range s.readers {
-		if r.queue == lane {
-			r.paused = paused
-		}
-	}
-	s.announce()
-}
+func (s *Source) Resume(lane string) { s.intake.Resume(lane) }
 
 // Flush implements consumer.Source. It does not wait for what can no longer be acknowledged.
 func (s *Source) Flush(ctx context.Context) error {
@@ -172,7 +103,7 @@ func (s *Source) flush() (flushes []chan struct{}) {
 		if r.current != nil {
 			flushed := make(chan struct{})
 			r.current.flushes = append(r.current.flushes, flushed)
-			r.current.wakeUp()
+			intake.Signal(r.current.wake)
 			flushes = append(flushes, flushed)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/postrider/postrider/consumer"
+	"github.com/postrider/postrider/internal/intake"
 )
 
 // Pauses between attempts to subscribe.
@@ -26,12 +27,8 @@ type reader struct {
 	source   *Source
 	queue    string
 	prefetch int
-
-	// The source's lock guards what follows.
-	current *subscription // nil while there is none
-	ready   []*consumer.Delivery
-	paused  bool
-	failure error // not yet told
+	shelf    *intake.Shelf[*consumer.Delivery]
+	current  *subscription // nil while there is none; the source's lock guards it
 }
 
 // subscription is a channel with one consumer on it. When it ends the next one begins from nothing.
@@ -63,7 +60,7 @@ func (r *reader) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		r.tell(err)
+		r.shelf.Fail(fmt.Errorf("rabbitmq: %w", err))
 		if time.Since(begun) > longestPause {
 			pause = shortestPause
 		}
@@ -74,14 +71,6 @@ func (r *reader) run(ctx context.Context) {
 		}
 		pause = min(2*pause, longestPause)
 	}
-}
-
-// tell keeps an error for Fetch.
-func (r *reader) tell(err error) {
-	r.source.mu.Lock()
-	defer r.source.mu.Unlock()
-	r.failure = err
-	r.source.announce()
 }
 
 // read reads the queue until it cannot any more, and says why.
@@ -178,23 +167,15 @@ func (r *reader) add(sub *subscription, d *amqp.Delivery) {
 	r.source.mu.Lock()
 	defer r.source.mu.Unlock()
 	sub.ledger.add(d.DeliveryTag)
-	r.ready = append(r.ready, delivery)
-	r.source.announce()
+	r.shelf.Add(delivery)
 }
 
 // finish forgets what the subscription has brought: it comes again.
 func (r *reader) finish(sub *subscription) {
 	r.source.mu.Lock()
-	r.current, r.ready = nil, nil
+	r.current, r.shelf.Ready = nil, nil
 	r.source.mu.Unlock()
 	close(sub.ended)
-}
-
-func (sub *subscription) wakeUp() {
-	select {
-	case sub.wake <- struct{}{}:
-	default:
-	}
 }
 
 // settleOn tells the server what is finished and returned, until the subscription ends. It leaves the channel closed.

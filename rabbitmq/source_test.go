@@ -264,15 +264,7 @@ func TestSourceTellsThatItCannotConnect(t *testing.T) {
 	t.Parallel()
 	s := openSource(t, "amqp://127.0.0.1:1", 10, "a", "b")
 	defer s.Close()
-	await.True(t, time.Minute, "both queues fail", func() bool {
-		s.mu.Lock()
-		defer s.mu.Unlock()
-		return s.readers[0].failure != nil && s.readers[1].failure != nil
-	})
-	_, err := s.Fetch(testContext(t), 1)
-	if err == nil || strings.Count(err.Error(), "no connection") != 1 {
-		t.Errorf("error %v, want once that there is no connection", err)
-	}
+	wantFailure(t, s, "no connection")
 }
 
 func TestSourceCountsDeliveries(t *testing.T) {
@@ -333,7 +325,7 @@ func TestSourceForgetsWhatALostConnectionBrought(t *testing.T) {
 		await.True(t, time.Minute, "the others wait", func() bool {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			return len(s.readers[0].ready) == 4
+			return len(s.readers[0].shelf.Ready) == 4
 		})
 		proxy.Cut()
 		await.True(t, time.Minute, "the subscription has ended", func() bool {

@@ -2,15 +2,14 @@ package redis
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/postrider/postrider/consumer"
+	"github.com/postrider/postrider/internal/intake"
 )
 
 // Source reads streams as a member of a consumer group. It implements consumer.Source; a lane is a stream, and is never revoked. Redis
@@ -25,11 +24,10 @@ type Source struct {
 	client  redis.UniversalClient
 	end     context.CancelFunc
 	running sync.WaitGroup
-	news    chan struct{} // holds a token when there may be something to fetch
-
-	mu      sync.Mutex
 	readers []*reader
-	first   int // the reader that Fetch begins with
+	intake  *intake.Intake[*loan]
+
+	mu sync.Mutex
 }
 
 var _ consumer.Source = (*Source)(nil)
@@ -45,7 +43,8 @@ func OpenSource(c SourceConfig) (*Source, error) {
 	options := c.shared().options()
 	options.PoolSize = 2*len(c.Streams) + 2 // a connection waits for entries of each stream, another one serves what is in hand
 	ctx, end := context.WithCancel(context.Background())
-	s := &Source{config: c, client: redis.NewUniversalClient(options), end: end, news: make(chan struct{}, 1)}
+	s := &Source{config: c, client: redis.NewUniversalClient(options), end: end}
+	s.intake = intake.New(&s.mu, (*loan).lane, (*loan).delivery)
 	for _, stream := range c.Streams {
 		s.readers = append(s.readers, newReader(s, stream))
 	}
@@ -59,68 +58,7 @@ func OpenSource(c SourceConfig) (*Source, error) {
 // Fetch implements consumer.Source. An error is that of one or several streams, and told once each time that reading fails;
 // meanwhile the other streams go on.
 func (s *Source) Fetch(ctx context.Context, limit int) ([]*consumer.Delivery, error) {
-	for {
-		if err := s.failure(); err != nil {
-			return nil, fmt.Errorf("redis: %w", err)
-		}
-		if deliveries := s.take(limit); len(deliveries) > 0 {
-			return deliveries, nil
-		}
-		select {
-		case <-s.news:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
-}
-
-// failure returns what was not yet told.
-func (s *Source) failure() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	var failures []error
-	for _, r := range s.readers {
-		if r.failure != nil {
-			failures = append(failures, r.failure)
-			r.failure = nil
-		}
-	}
-	return errors.Join(failures...)
-}
-
-// take returns what is ready, of each reader in turn.
-func (s *Source) take(limit int) (deliveries []*consumer.Delivery) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.first = (s.first + 1) % len(s.readers)
-	left := 0
-	for i := range s.readers {
-		r := s.readers[(s.first+i)%len(s.readers)]
-		if r.paused {
-			continue
-		}
-		n := min(limit-len(deliveries), len(r.ready))
-		for _, l := range r.ready[:n] {
-			deliveries = append(deliveries, l.delivery())
-		}
-		r.ready = slices.Delete(r.ready, 0, n)
-		left += len(r.ready)
-		if n > 0 && len(r.ready) == 0 {
-			signal(r.freed)
-		}
-	}
-	if left > 0 {
-		signal(s.news) // others may wait
-	}
-	return deliveries
-}
-
-// signal leaves a token, if there is none.
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
+	return s.intake.Fetch(ctx, limit)
 }
 
 // Finish implements consumer.Source.
@@ -138,28 +76,16 @@ func (s *Source) settle(deliveries []*consumer.Delivery, how state) {
 		if r := l.reader; r.held[l.id] == l && l.state == lent {
 			l.state = how
 			r.settled[how] = append(r.settled[how], l)
-			signal(r.wake)
+			intake.Signal(r.wake)
 		}
 	}
 }
 
 // Pause implements consumer.Source. The server is not asked for more of the stream; what it has given already waits in the source.
-func (s *Source) Pause(lane string) { s.turn(lane, true) }
+func (s *Source) Pause(lane string) { s.intake.Pause(lane) }
 
 // Resume implements consumer.Source.
-func (s *Source) Resume(lane string) { s.turn(lane, false) }
-
-func (s *Source) turn(lane string, paused bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, r := range s.readers {
-		if r.stream == lane {
-			r.paused = paused
-			signal(r.freed)
-		}
-	}
-	signal(s.news)
-}
+func (s *Source) Resume(lane string) { s.intake.Resume(lane) }
 
 // Flush implements consumer.Source.
 func (s *Source) Flush(ctx context.Context) error {

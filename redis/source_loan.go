@@ -10,6 +10,7 @@ import (
 
 	"github.com/postrider/postrider/consumer"
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/internal/intake"
 )
 
 // state is what has become of a loan.
@@ -33,8 +34,10 @@ type loan struct {
 	over       chan struct{} // closed when it is settled, if somebody waits for that
 }
 
+func (l *loan) lane() string { return l.reader.stream }
+
 func (l *loan) delivery() *consumer.Delivery {
-	return &consumer.Delivery{Message: l.message, Lane: l.reader.stream, Deliveries: l.deliveries, Ref: l}
+	return &consumer.Delivery{Message: l.message, Lane: l.lane(), Deliveries: l.deliveries, Ref: l}
 }
 
 const (
@@ -64,17 +67,14 @@ func (r *reader) add(entries []record, before map[string]int) {
 	for _, e := range entries {
 		if l := r.held[e.id]; l != nil {
 			r.drop(l)
-			r.ready = slices.DeleteFunc(r.ready, func(other *loan) bool { return other == l })
+			r.shelf.Ready = slices.DeleteFunc(r.shelf.Ready, func(other *loan) bool { return other == l })
 		}
 		l := &loan{reader: r, id: e.id, place: place(e.id), message: decode(r.stream, e), deliveries: before[e.id] + 1, told: time.Now()}
 		r.held[e.id] = l
-		r.ready = append(r.ready, l)
+		r.shelf.Add(l)
 	}
 	if len(before) > 0 {
-		slices.SortStableFunc(r.ready, func(a, b *loan) int { return slices.Compare(a.place[:], b.place[:]) })
-	}
-	if len(r.ready) > 0 {
-		signal(r.source.news)
+		slices.SortStableFunc(r.shelf.Ready, func(a, b *loan) int { return slices.Compare(a.place[:], b.place[:]) })
 	}
 }
 
@@ -84,7 +84,7 @@ func (r *reader) drop(l *loan) {
 	if l.over != nil {
 		close(l.over)
 	}
-	signal(r.freed)
+	intake.Signal(r.shelf.Freed)
 }
 
 // takeOver takes what other consumers have left lying, and this one has returned.
@@ -106,7 +106,7 @@ func (r *reader) takeOver(ctx context.Context) error {
 func (r *reader) roomForOld() int {
 	r.source.mu.Lock()
 	defer r.source.mu.Unlock()
-	if r.paused {
+	if r.shelf.IsPaused(r.stream) {
 		return 0
 	}
 	room := r.source.config.Prefetch

@@ -9,6 +9,8 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+
+	"github.com/postrider/postrider/internal/intake"
 )
 
 const (
@@ -23,22 +25,19 @@ type reader struct {
 	source *Source
 	stream string
 	wake   chan struct{} // holds a token when there is something to tell the server
-	freed  chan struct{} // holds a token when there may be room for more
+	shelf  *intake.Shelf[*loan]
 
 	claiming sync.Mutex // so that nothing is claimed twice
 	known    bool       // the group was there; run's own
 
 	// The source's lock guards what follows.
 	held    map[string]*loan  // everything that the server takes for pending, by id
-	ready   []*loan           // what of it was not fetched
 	settled map[state][]*loan // what of it the server was not yet told
-	paused  bool
-	failure error // not yet told
 }
 
 func newReader(s *Source, stream string) *reader {
 	return &reader{
-		source: s, stream: stream, wake: make(chan struct{}, 1), freed: make(chan struct{}, 1),
+		source: s, stream: stream, wake: make(chan struct{}, 1), shelf: s.intake.NewShelf(),
 		held: make(map[string]*loan), settled: make(map[state][]*loan),
 	}
 }
@@ -52,7 +51,7 @@ func (r *reader) run(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		r.fail(fmt.Errorf("read stream %s as %s of group %s: %w", r.stream, r.source.config.Consumer, r.source.config.Group, err))
+		r.shelf.Fail(fmt.Errorf("redis: read stream %s as %s of group %s: %w", r.stream, r.source.config.Consumer, r.source.config.Group, err))
 		if time.Since(begun) > longestPause {
 			pause = shortestPause
 		}
@@ -63,14 +62,6 @@ func (r *reader) run(ctx context.Context) {
 		}
 		pause = min(2*pause, longestPause)
 	}
-}
-
-// fail keeps an error for Fetch.
-func (r *reader) fail(err error) {
-	r.source.mu.Lock()
-	defer r.source.mu.Unlock()
-	r.failure = err
-	signal(r.source.news)
 }
 
 // errLost says what NOGROUP means for a group that was there.
@@ -159,7 +150,7 @@ func (r *reader) awaitRoom(ctx context.Context) (int, error) {
 			return room, nil
 		}
 		select {
-		case <-r.freed:
+		case <-r.shelf.Freed:
 		case <-ctx.Done():
 			return 0, ctx.Err()
 		}
@@ -169,10 +160,10 @@ func (r *reader) awaitRoom(ctx context.Context) (int, error) {
 func (r *reader) room() (room int, idle bool) {
 	r.source.mu.Lock()
 	defer r.source.mu.Unlock()
-	if r.paused {
+	if r.shelf.IsPaused(r.stream) {
 		return 0, false
 	}
-	return r.source.config.Prefetch - len(r.held), len(r.ready) == 0
+	return r.source.config.Prefetch - len(r.held), r.shelf.Idle()
 }
 
 // forget drops everything: the group that it was lent to is gone.
@@ -182,7 +173,7 @@ func (r *reader) forget() {
 	for _, l := range r.held {
 		r.drop(l)
 	}
-	r.ready = nil
+	r.shelf.Ready = nil
 	clear(r.settled)
 }
 
@@ -217,7 +208,7 @@ func (r *reader) look(ctx context.Context) {
 	case isNoGroup(err):
 		r.forget() // so that run has room, and asks
 	case isAnswer(err):
-		r.fail(fmt.Errorf("hold entries of stream %s, or take them over: %w", r.stream, err))
+		r.shelf.Fail(fmt.Errorf("redis: hold entries of stream %s, or take them over: %w", r.stream, err))
 	}
 }
 

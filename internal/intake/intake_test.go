@@ -1,0 +1,128 @@
+package intake
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/postrider/postrider/consumer"
+)
+
+// fill returns an intake of one shelf for each list of lanes, which holds a message of each.
+func fill(lists ...[]string) (*Intake[string], []*Shelf[string]) {
+	var mu sync.Mutex
+	in := New(&mu, func(lane string) string { return lane }, func(lane string) *consumer.Delivery { return &consumer.Delivery{Lane: lane} })
+	var shelves []*Shelf[string]
+	for _, lanes := range lists {
+		s := in.NewShelf()
+		for _, lane := range lanes {
+			s.Add(lane)
+		}
+		shelves = append(shelves, s)
+	}
+	return in, shelves
+}
+
+// wantFetch wants what Fetch returns, and an error with these words.
+func wantFetch(t *testing.T, in *Intake[string], limit int, words string, lanes ...string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel() // what is there comes all the same
+	got, err := in.Fetch(ctx, limit)
+	var have []string
+	for _, d := range got {
+		have = append(have, d.Lane)
+	}
+	if !slices.Equal(have, lanes) || (err == nil) != (words == "") || err != nil && err.Error() != words {
+		t.Errorf("got %q and %v, want %q and %q", have, err, lanes, words)
+	}
+}
+
+const nothing = "context canceled"
+
+func TestReadersTakeTurns(t *testing.T) {
+	in, _ := fill([]string{"a", "a", "a", "a"}, []string{"b", "b"})
+	wantFetch(t, in, 3, "", "b", "b", "a")
+	wantFetch(t, in, 2, "", "a", "a")
+	wantFetch(t, in, 2, "", "a")
+	wantFetch(t, in, 2, nothing)
+}
+
+func TestAPausedLaneStays(t *testing.T) {
+	in, shelves := fill([]string{"a", "b", "a", "b"})
+	in.Pause("a")
+	wantFetch(t, in, 1, "", "b")
+	if shelves[0].Idle() {
+		t.Error("the reader is idle, though something can be fetched")
+	}
+	wantFetch(t, in, 9, "", "b")
+	wantFetch(t, in, 9, nothing)
+	if !shelves[0].Idle() || !shelves[0].IsPaused("a") || shelves[0].IsPaused("b") {
+		t.Error("the reader is not idle, though only what is paused is left")
+	}
+	in.Resume("a")
+	wantFetch(t, in, 9, "", "a", "a")
+}
+
+// TestFetchWakes has several wait, one after the other, for what comes, fails or is resumed.
+func TestFetchWakes(t *testing.T) {
+	in, shelves := fill([]string{"paused"})
+	in.Pause("paused")
+	fetched := make(chan string)
+	for range 4 {
+		go func() {
+			got, err := in.Fetch(t.Context(), 1)
+			if err != nil {
+				fetched <- err.Error()
+			} else {
+				fetched <- got[0].Lane
+			}
+		}()
+	}
+	shelves[0].intake.mu.Lock()
+	shelves[0].Add("one") // two at once, each for another one
+	shelves[0].Add("two")
+	shelves[0].intake.mu.Unlock()
+	got := []string{<-fetched, <-fetched}
+	slices.Sort(got)
+	if !slices.Equal(got, []string{"one", "two"}) {
+		t.Errorf("fetched %q", got)
+	}
+	shelves[0].Fail(errors.New("failed"))
+	if got := <-fetched; got != "failed" {
+		t.Errorf("fetched %q", got)
+	}
+	in.Resume("paused")
+	if got := <-fetched; got != "paused" {
+		t.Errorf("fetched %q", got)
+	}
+}
+
+func TestEachFailureIsToldOnce(t *testing.T) {
+	in, shelves := fill([]string{"a"}, nil, nil)
+	shelves[0].Fail(errors.New("no connection"))
+	shelves[1].Fail(errors.New("no queue"))
+	shelves[2].Fail(errors.New("no connection"))
+	wantFetch(t, in, 1, strings.Join([]string{"no connection", "no queue"}, "\n"))
+	wantFetch(t, in, 1, "", "a")
+}
+
+func TestAReaderLearnsThatThereIsRoom(t *testing.T) {
+	in, shelves := fill([]string{"a", "a"}, []string{"b"})
+	in.Pause("b")
+	for _, s := range shelves {
+		<-s.Freed // something was turned
+	}
+	wantFetch(t, in, 1, "", "a")
+	select {
+	case <-shelves[0].Freed:
+		t.Error("room is told while something can be fetched")
+	default:
+	}
+	<-shelves[1].Freed // nothing but what is paused
+	wantFetch(t, in, 1, "", "a")
+	<-shelves[0].Freed
+}
