@@ -57,10 +57,7 @@
 // other subjects than asked for. If max_ack_pending is set, it is for all members together: make it at least Prefetch for each.
 //
 // SourceConfig.Consumer gets every subject but retry topics. Those of each delay have a consumer CONSUMER-retry-DELAY, such as
-// billing-retry-5m, because messages that wait there for their time would fill the other one. Where CONSUMER has been created with the
-// retry topics, the others are created behind what it has acknowledged without a gap, or from the start of a stream of work-queue
-// retention, and its subjects are then reduced to the rest. Messages of retry topics may come twice by that, and while processes
-// of the earlier version still read; those refuse the consumer when they look at it again.
+// billing-retry-5m, because messages that wait there for their time would fill the other one.
 //
 // A message's Topic is the subject, its Partition the stream, its Offset the sequence, and At the time at which the stream
 // stored it. Its Coordinates are those that the sink tells. It has no Key: a consumer orders by the aggregate id, which is in the
@@ -79,5 +76,5 @@
 //
 // The login needs to publish to $JS.API.STREAM.INFO.STREAM, $JS.API.CONSUMER.INFO.STREAM.CONSUMER,
 // $JS.API.CONSUMER.MSG.NEXT.STREAM.CONSUMER and $JS.ACK.STREAM.CONSUMER.>, to $JS.API.CONSUMER.CREATE.STREAM.CONSUMER unless the consumer
-// exists and need not be reduced, all of that for CONSUMER-retry-DELAY too, and to subscribe to _INBOX.>.
+// exists, all of that for CONSUMER-retry-DELAY too, and to subscribe to _INBOX.>.
 package nats

@@ -1,13 +1,9 @@
 package nats
 
 import (
-	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/postrider/postrider/consumer"
 )
@@ -76,45 +72,4 @@ func overlap(a, b string) bool {
 		}
 	}
 	return len(as) == len(bs)
-}
-
-// split gives the retry topics consumers of their own where Consumer has all subjects, as an earlier version has made it. They begin
-// behind what Consumer has acknowledged without a gap: so a message may come twice, and none is passed over. Readers and members may do
-// so at the same time, and end in the middle.
-func (s *Source) split(ctx context.Context, stream jetstream.Stream) error {
-	if len(s.readers) == 1 {
-		return nil
-	}
-	c, err := stream.Consumer(ctx, s.config.Consumer)
-	if err != nil {
-		return nil //nolint:nilerr // its reader tells, unless it is only missing
-	}
-	whole := c.CachedInfo()
-	if s.config.check(durable{s.config.Consumer, s.config.Subjects}, whole.Config) != nil {
-		return nil // there is nothing to split, or its reader tells
-	}
-	if stream.CachedInfo().Config.Retention != jetstream.WorkQueuePolicy {
-		err = s.createBehind(ctx, stream, whole.AckFloor.Stream)
-	} // else consumers must not overlap, and what is not acknowledged stays in the stream for those that are created later
-	if err == nil {
-		narrow := whole.Config
-		narrow.FilterSubject, narrow.FilterSubjects = "", s.readers[0].subjects
-		_, err = stream.UpdateConsumer(ctx, narrow)
-	}
-	if err != nil {
-		return fmt.Errorf("consumer %s of stream %s gets retry topics, which are to have consumers of their own: %w", s.config.Consumer, s.config.Stream, err)
-	}
-	return nil
-}
-
-// createBehind creates the consumers of retry topics that do not exist, to begin behind a message.
-func (s *Source) createBehind(ctx context.Context, stream jetstream.Stream, sequence uint64) error {
-	for _, r := range s.readers[1:] {
-		config := s.config.wanted(r.durable)
-		config.DeliverPolicy, config.OptStartSeq = jetstream.DeliverByStartSequencePolicy, sequence+1
-		if _, err := stream.CreateConsumer(ctx, config); err != nil && !errors.Is(err, jetstream.ErrConsumerExists) {
-			return fmt.Errorf("consumer %s: %w", r.name, err)
-		}
-	}
-	return nil
 }

@@ -1,9 +1,7 @@
 package nats
 
 import (
-	"context"
 	"maps"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -11,7 +9,6 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/postrider/postrider/consumer"
-	"github.com/postrider/postrider/internal/await"
 )
 
 // newRetryReading reads NAME.a and its retry topics for a second and an hour.
@@ -66,109 +63,6 @@ func TestSourceReadsRetryTopicsByConsumersOfTheirOwn(t *testing.T) {
 	want := map[string]string{"group": "a b", "group-retry-1s": "a.retry.1s", "group-retry-1h": "a.retry.1h b.retry.1h"}
 	if filters := r.filters(t); !maps.Equal(filters, want) {
 		t.Errorf("consumers %v, want %v", filters, want)
-	}
-}
-
-// TestSourceSplitsAConsumer begins with one consumer that has the retry topics too, and of which part is acknowledged. Two members come
-// at the same time, after one that ended in the middle.
-func TestSourceSplitsAConsumer(t *testing.T) {
-	t.Parallel()
-	for name, c := range map[string]struct {
-		retention jetstream.RetentionPolicy
-		again     []string // comes although it was acknowledged
-	}{
-		"limits":     {jetstream.LimitsPolicy, []string{"acknowledged behind"}},
-		"interest":   {jetstream.InterestPolicy, nil},
-		"work queue": {jetstream.WorkQueuePolicy, nil},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			r := newRetryReading(t, jetstream.StreamConfig{Retention: c.retention})
-			whole := r.config.wanted(durable{"group", r.config.Subjects})
-			whole.AckWait = testAckWait
-			old, err := r.stream.CreateConsumer(testContext(t), whole)
-			must(t, err)
-			if c.retention != jetstream.WorkQueuePolicy {
-				_, err := r.stream.CreateConsumer(testContext(t), r.config.wanted(durable{"group-retry-1s", r.config.Subjects[1:2]}))
-				must(t, err)
-			}
-			r.put(t, "acknowledged")
-			r.putRetry(t, time.Hour, "acknowledged", "in hand", "acknowledged behind")
-			batch, err := old.Fetch(4)
-			must(t, err)
-			for m := range batch.Messages() {
-				if string(m.Data()) != "in hand" {
-					must(t, m.DoubleAck(testContext(t)))
-				}
-			}
-			must(t, batch.Error())
-			r.putRetry(t, time.Hour, "new retry")
-			r.put(t, "new")
-			r.putRetry(t, time.Second, "new short retry")
-
-			var bodies []string
-			first, second := openSource(t, r.config), openSource(t, r.config)
-			defer first.Close()
-			defer second.Close()
-			await.True(t, time.Minute, "everything that is not acknowledged comes", func() bool {
-				for _, s := range []*Source{first, second} {
-					got := available(t, s)
-					s.Finish(got...)
-					for _, d := range got {
-						bodies = append(bodies, string(d.Message.Payload))
-					}
-				}
-				return r.idle(t)
-			})
-			slices.Sort(bodies)
-			want := append(c.again, "in hand", "new", "new retry", "new short retry")
-			wantBodies(t, slices.Compact(bodies), want...) // what was in hand may come by both consumers
-			filters := map[string]string{"group": "a", "group-retry-1s": "a.retry.1s", "group-retry-1h": "a.retry.1h"}
-			if got := r.filters(t); !maps.Equal(got, filters) {
-				t.Errorf("consumers %v, want %v", got, filters)
-			}
-		})
-	}
-}
-
-// available returns what can be fetched at once.
-func available(t testing.TB, s *Source) []*consumer.Delivery {
-	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 100*time.Millisecond)
-	defer cancel()
-	got, err := s.Fetch(ctx, 100)
-	if ctx.Err() == nil {
-		must(t, err)
-	}
-	return got
-}
-
-// idle reports whether the consumers of a source have nothing to deliver, and nothing that is not acknowledged.
-func (r reading) idle(t testing.TB) bool {
-	t.Helper()
-	list, consumers := r.stream.ListConsumers(testContext(t)), 0
-	idle := true
-	for c := range list.Info() {
-		consumers++
-		idle = idle && c.NumPending == 0 && c.NumAckPending == 0
-	}
-	must(t, list.Err())
-	return idle && consumers == 3
-}
-
-// TestSourceLeavesConsumersAloneThatCannotBeUsed has one that could lose messages, and has the retry topics too.
-func TestSourceLeavesConsumersAloneThatCannotBeUsed(t *testing.T) {
-	t.Parallel()
-	r := newRetryReading(t, jetstream.StreamConfig{})
-	whole := r.config.wanted(durable{"group", r.config.Subjects})
-	whole.MaxDeliver = 3
-	_, err := r.stream.CreateConsumer(testContext(t), whole)
-	must(t, err)
-	s := openSource(t, r.config)
-	defer s.Close()
-	wantFailure(t, s, "consumer group of stream", "after 3 deliveries")
-	if got := r.filters(t)["group"]; got != "a a.retry.1s a.retry.1h" {
-		t.Errorf("the consumer has the subjects %s", got)
 	}
 }
 

@@ -100,9 +100,6 @@ func (r *reader) find(ctx context.Context) (jetstream.Consumer, error) {
 		r.forget()
 		r.created, r.known = created, false
 	}
-	if err := s.split(ctx, stream); err != nil {
-		return nil, err
-	}
 	c, err := stream.Consumer(ctx, r.name)
 	if errors.Is(err, jetstream.ErrConsumerNotFound) {
 		if r.known {

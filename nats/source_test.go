@@ -323,7 +323,12 @@ func TestSourceGivesUpWhatItHas(t *testing.T) {
 	r.put(t, "1", "2")
 	r.config.AckWait = 10 * time.Minute
 	s := openSource(t, r.config)
-	fetch(t, s, 1) // and the second waits in the source
+	fetch(t, s, 1)
+	await.True(t, time.Minute, "the second waits in the source", func() bool {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		return len(s.readers[0].held) == 2
+	})
 	must(t, s.Close())
 	s = openSource(t, r.config)
 	defer s.Close()
