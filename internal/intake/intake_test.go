@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/postrider/postrider/consumer"
 )
@@ -71,10 +72,12 @@ func TestAPausedLaneStays(t *testing.T) {
 func TestFetchWakes(t *testing.T) {
 	in, shelves := fill([]string{"paused"})
 	in.Pause("paused")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
 	fetched := make(chan string)
 	for range 4 {
 		go func() {
-			got, err := in.Fetch(t.Context(), 1)
+			got, err := in.Fetch(ctx, 1)
 			if err != nil {
 				fetched <- err.Error()
 			} else {
