@@ -7,7 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
+	"testing/synctest"
 
 	"github.com/postrider/postrider/consumer"
 )
@@ -70,38 +70,42 @@ func TestAPausedLaneStays(t *testing.T) {
 
 // TestFetchWakes has several wait, one after the other, for what comes, fails or is resumed.
 func TestFetchWakes(t *testing.T) {
-	in, shelves := fill([]string{"paused"})
-	in.Pause("paused")
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-	defer cancel()
-	fetched := make(chan string)
-	for range 4 {
-		go func() {
-			got, err := in.Fetch(ctx, 1)
-			if err != nil {
-				fetched <- err.Error()
-			} else {
-				fetched <- got[0].Lane
+	synctest.Test(t, func(t *testing.T) {
+		in, shelves := fill([]string{"paused"})
+		in.Pause("paused")
+		fetched := make(chan string, 4)
+		for range 4 {
+			go func() {
+				got, err := in.Fetch(t.Context(), 1)
+				if err != nil {
+					fetched <- err.Error()
+				} else {
+					fetched <- got[0].Lane
+				}
+			}()
+		}
+		wakes := func(what func(), want ...string) {
+			t.Helper()
+			synctest.Wait()
+			what()
+			synctest.Wait()
+			var got []string
+			for len(fetched) > 0 {
+				got = append(got, <-fetched)
 			}
-		}()
-	}
-	shelves[0].intake.mu.Lock()
-	shelves[0].Add("one") // two at once, each for another one
-	shelves[0].Add("two")
-	shelves[0].intake.mu.Unlock()
-	got := []string{<-fetched, <-fetched}
-	slices.Sort(got)
-	if !slices.Equal(got, []string{"one", "two"}) {
-		t.Errorf("fetched %q", got)
-	}
-	shelves[0].Fail(errors.New("failed"))
-	if got := <-fetched; got != "failed" {
-		t.Errorf("fetched %q", got)
-	}
-	in.Resume("paused")
-	if got := <-fetched; got != "paused" {
-		t.Errorf("fetched %q", got)
-	}
+			if slices.Sort(got); !slices.Equal(got, want) {
+				t.Errorf("fetched %q, want %q", got, want)
+			}
+		}
+		wakes(func() {
+			in.mu.Lock()
+			defer in.mu.Unlock()
+			shelves[0].Add("one") // two at once, each for another one
+			shelves[0].Add("two")
+		}, "one", "two")
+		wakes(func() { shelves[0].Fail(errors.New("failed")) }, "failed")
+		wakes(func() { in.Resume("paused") }, "paused")
+	})
 }
 
 func TestEachFailureIsToldOnce(t *testing.T) {
