@@ -71,10 +71,10 @@ func TestAPausedLaneStays(t *testing.T) {
 // TestFetchWakes has several wait, one after the other, for what comes, fails or is resumed.
 func TestFetchWakes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		in, shelves := fill([]string{"paused"})
+		in, shelves := fill([]string{"paused", "paused"})
 		in.Pause("paused")
-		fetched := make(chan string, 4)
-		for range 4 {
+		fetched := make(chan string, 5)
+		for range 5 {
 			go func() {
 				got, err := in.Fetch(t.Context(), 1)
 				if err != nil {
@@ -100,11 +100,11 @@ func TestFetchWakes(t *testing.T) {
 		wakes(func() {
 			in.mu.Lock()
 			defer in.mu.Unlock()
-			shelves[0].Add("one") // two at once, each for another one
+			shelves[0].Add("one")
 			shelves[0].Add("two")
 		}, "one", "two")
 		wakes(func() { shelves[0].Fail(errors.New("failed")) }, "failed")
-		wakes(func() { in.Resume("paused") }, "paused")
+		wakes(func() { in.Resume("paused") }, "paused", "paused")
 	})
 }
 
