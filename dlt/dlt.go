@@ -35,7 +35,8 @@ type Topic interface {
 }
 
 // Names of the headers of a mark: a record in a dead-letter topic that says that a letter was redriven, where letters cannot be taken
-// out (Kafka). Whoever else reads the topic leaves out what has the first one. A mark has no payload.
+// out (Kafka). A mark has no payload. Whoever else reads the topic leaves out what has the first one and does not say where it was first
+// read, as every dead letter of a Consumer does.
 const (
 	HeaderRedriven       = "X-Redriven" // partition@offset of the letter
 	HeaderRedrivenBy     = "X-Redriven-By"

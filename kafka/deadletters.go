@@ -9,6 +9,7 @@ import (
 	"github.com/twmb/franz-go/pkg/kadm"
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/postrider/postrider/consumer"
 	"github.com/postrider/postrider/dlt"
 	"github.com/postrider/postrider/operator"
 )
@@ -77,10 +78,23 @@ func (d *DeadLetters) scan(ctx context.Context, visit func(dlt.Letter) error) er
 // placeOf is how a mark names a letter.
 func placeOf(r *kgo.Record) string { return fmt.Sprintf("%d@%d", r.Partition, r.Offset) }
 
-// markOf returns the place of the letter that a record marks, empty for a record that is no mark.
+// markKey is the prefix of a mark's key. A compacted topic keeps the mark by it, whatever the keys of letters are.
+const markKey = "redriven:"
+
+// markOf returns the place of the letter that a record marks, empty for a record that is no mark. A header alone makes none: whoever
+// sends a message decides on its headers, and a consumer that fails to apply a mark makes a letter of it, which says where it was read.
 func markOf(r *kgo.Record) string {
+	place, marks := strings.CutPrefix(string(r.Key), markKey)
+	if !marks || len(r.Value) > 0 || headerOf(r, dlt.HeaderRedriven) != place || headerOf(r, consumer.HeaderOriginTopic) != "" {
+		return ""
+	}
+	return place
+}
+
+// headerOf returns the value of the first header with the name, without regard to case, or "".
+func headerOf(r *kgo.Record, name string) string {
 	for _, h := range r.Headers {
-		if strings.EqualFold(h.Key, dlt.HeaderRedriven) {
+		if strings.EqualFold(h.Key, name) {
 			return string(h.Value)
 		}
 	}
@@ -172,7 +186,7 @@ func (d *DeadLetters) Settle(ctx context.Context, letters []dlt.Letter, by opera
 		r := l.Ref.(*kgo.Record)
 		header := func(name, value string) kgo.RecordHeader { return kgo.RecordHeader{Key: name, Value: []byte(value)} }
 		marks[i] = &kgo.Record{
-			Topic: d.topic, Partition: r.Partition, Key: []byte("redriven:" + placeOf(r)), Value: []byte{}, // a compacted topic keeps it
+			Topic: d.topic, Partition: r.Partition, Key: []byte(markKey + placeOf(r)), Value: []byte{}, // no tombstone
 			Headers: []kgo.RecordHeader{
 				header(dlt.HeaderRedriven, placeOf(r)), header(dlt.HeaderRedrivenBy, by.Who),
 				header(dlt.HeaderRedrivenAt, at), header(dlt.HeaderRedrivenReason, by.Reason),

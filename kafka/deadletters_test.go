@@ -8,6 +8,7 @@ import (
 
 	"github.com/twmb/franz-go/pkg/kgo"
 
+	"github.com/postrider/postrider/consumer"
 	"github.com/postrider/postrider/dlt"
 	"github.com/postrider/postrider/dlt/dlttest"
 	"github.com/postrider/postrider/operator"
@@ -111,5 +112,32 @@ func TestMarksTellWhoAndWhy(t *testing.T) {
 	if at := headers[dlt.HeaderRedrivenAt]; err != nil || at == "" || headers[dlt.HeaderRedriven] != "0@0" || headers[dlt.HeaderRedrivenBy] != "bob" ||
 		headers[dlt.HeaderRedrivenReason] != "cured" {
 		t.Errorf("the mark has %v, %v", headers, err)
+	}
+}
+
+// TestLettersThatLookLikeMarks has headers that whoever sent the message has chosen, and a mark that a consumer could not apply.
+func TestLettersThatLookLikeMarks(t *testing.T) {
+	t.Parallel()
+	topic := newTopic(t, 1)
+	d, err := OpenDeadLetters(Config{Brokers: brokers(t)}, topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	origin := kgo.RecordHeader{Key: consumer.HeaderOriginTopic, Value: []byte("orders")}
+	header := kgo.RecordHeader{Key: dlt.HeaderRedriven, Value: []byte("0@0")}
+	err = d.client.ProduceSync(t.Context(),
+		&kgo.Record{Topic: topic, Key: []byte("k"), Value: []byte("letter"), Headers: []kgo.RecordHeader{origin}},
+		&kgo.Record{Topic: topic, Key: []byte("k"), Headers: []kgo.RecordHeader{header}},
+		&kgo.Record{Topic: topic, Key: []byte(markKey + "0@0"), Headers: []kgo.RecordHeader{header, origin}},
+		&kgo.Record{Topic: topic, Key: []byte(markKey + "0@0"), Value: []byte("letter"), Headers: []kgo.RecordHeader{header}},
+		&kgo.Record{Topic: topic, Key: []byte(markKey + "0@1"), Headers: []kgo.RecordHeader{header}},
+	).FirstErr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	visits := 0
+	if err := d.Scan(t.Context(), func(dlt.Letter) error { visits++; return nil }); err != nil || visits != 5 {
+		t.Errorf("Scan visited %d letters and returned %v, want all 5", visits, err)
 	}
 }
