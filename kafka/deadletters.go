@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -16,7 +17,8 @@ import (
 
 // DeadLetters is a dead-letter topic. It implements dlt.Topic. Letters are read without a group. Kafka cannot delete one of them, so a
 // mark in its partition says that it was redriven (see dlt.HeaderRedriven), which lives as long as what is behind the letter. A scan reads
-// the topic twice, first for the marks, of which it keeps the offsets in memory. The login needs to read, describe and write to the topic.
+// the topic twice, first for the marks, of which it keeps the offsets in memory. It fails when nothing comes for ten seconds. The login
+// needs to read, describe and write to the topic.
 type DeadLetters struct {
 	options []kgo.Opt
 	client  *kgo.Client // for questions and marks
@@ -149,9 +151,9 @@ func (d *DeadLetters) read(ctx context.Context, ends map[int32]int64, visit func
 	}
 	defer client.Close()
 	for len(open) > 0 {
-		fetches := client.PollRecords(ctx, letterPage)
-		if err := fetches.Err(); err != nil {
-			return err // that of ctx, too
+		fetches, err := poll(ctx, client)
+		if err != nil {
+			return err
 		}
 		for _, r := range fetches.Records() {
 			end, reading := open[r.Partition]
@@ -177,6 +179,20 @@ func (d *DeadLetters) read(ctx context.Context, ends map[int32]int64, visit func
 
 // letterPage is how many records are taken from the client at a time.
 const letterPage = 500
+
+// poll waits for records, which there are. They do not come when retention deletes the rest meanwhile, and when a transaction is open
+// whose neighbours before it were given up: nobody gets those, and nobody gets to see that there is nothing else.
+func poll(ctx context.Context, client *kgo.Client) (kgo.Fetches, error) {
+	waiting, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	fetches := client.PollRecords(waiting, letterPage)
+	err := fetches.Err() // that of waiting, too
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return nil, fmt.Errorf("no more records came within %s: the brokers are away, or a transaction is open, or what was there was deleted; "+
+			"try again", patience)
+	}
+	return fetches, err
+}
 
 // Settle implements dlt.Topic. The marks tell who did it and why.
 func (d *DeadLetters) Settle(ctx context.Context, letters []dlt.Letter, by operator.Action) error {

@@ -2,7 +2,9 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -70,6 +72,45 @@ func TestDeadLettersOfTransactions(t *testing.T) {
 	})
 	if err != nil || len(payloads) != 1 || payloads[0] != fmt.Sprint(kgo.TryCommit) {
 		t.Errorf("got %q and %v, want what was committed", payloads, err)
+	}
+}
+
+// TestDeadLettersBesideAnOpenTransaction has one that was given up before it, of which nothing is ever delivered: the scan must not wait
+// for it.
+func TestDeadLettersBesideAnOpenTransaction(t *testing.T) {
+	t.Parallel()
+	topic := newTopic(t, 1)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	begin := func(id string) *kgo.Client {
+		client, err := kgo.NewClient(kgo.SeedBrokers(brokers(t)...), kgo.TransactionalID(topic+id), kgo.DefaultProduceTopic(topic))
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(client.Close)
+		if err := errors.Join(client.BeginTransaction(), client.ProduceSync(ctx, kgo.StringRecord(id)).FirstErr()); err != nil {
+			t.Fatal(err)
+		}
+		return client
+	}
+	first, open := begin("first"), begin("open")
+	if err := first.EndTransaction(ctx, kgo.TryAbort); err != nil {
+		t.Fatal(err)
+	}
+	d, err := OpenDeadLetters(Config{Brokers: brokers(t)}, topic)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer d.Close()
+	err = d.Scan(ctx, func(dlt.Letter) error { return nil })
+	if err == nil || !strings.Contains(err.Error(), "a transaction is open") {
+		t.Errorf("Scan returned %v, want that a transaction is open", err)
+	}
+	if err := open.EndTransaction(ctx, kgo.TryAbort); err != nil {
+		t.Fatal(err)
+	}
+	if err := d.Scan(ctx, func(dlt.Letter) error { return nil }); err != nil {
+		t.Errorf("Scan returned %v after the transaction", err)
 	}
 }
 
