@@ -83,7 +83,9 @@ func (d *DeadLetters) find(ctx context.Context) (last uint64, err error) {
 	if d.stream, err = d.js.Stream(ctx, d.name); err != nil {
 		return 0, fmt.Errorf("nats: stream %s: %w", d.name, err)
 	}
-	return d.stream.CachedInfo().State.LastSeq, nil
+	info := d.stream.CachedInfo()
+	info.Config.AllowDirect = false // the leader is asked then: a replica may lack the last letters, or know of one that is deleted
+	return info.State.LastSeq, nil
 }
 
 // next returns the first message of the subject from a number on.
@@ -93,14 +95,23 @@ func (d *DeadLetters) next(ctx context.Context, sequence uint64) (*jetstream.Raw
 	return d.stream.GetMsg(ctx, sequence, jetstream.WithGetMsgSubject(d.subject))
 }
 
-// Settle implements dlt.Topic. Who did it and why is not kept.
+// Settle implements dlt.Topic. Who did it and why is not kept. A letter that is gone is settled: another redrive was faster, or the stream
+// has let go of it.
 func (d *DeadLetters) Settle(ctx context.Context, letters []dlt.Letter, _ operator.Action) error {
 	for _, l := range letters {
-		if err := d.stream.DeleteMsg(ctx, l.Ref.(uint64)); err != nil {
-			return fmt.Errorf("nats: delete message %d of stream %s: %w", l.Ref, d.name, err)
+		sequence := l.Ref.(uint64)
+		err := d.stream.DeleteMsg(ctx, sequence)
+		if err != nil && !d.isGone(ctx, sequence) {
+			return fmt.Errorf("nats: delete message %d of stream %s: %w", sequence, d.name, err)
 		}
 	}
 	return nil
+}
+
+// isGone asks for the message, because the error of a deletion does not tell why the server refused it.
+func (d *DeadLetters) isGone(ctx context.Context, sequence uint64) bool {
+	_, err := d.stream.GetMsg(ctx, sequence)
+	return errors.Is(err, jetstream.ErrMsgNotFound)
 }
 
 // Close implements dlt.Topic.
