@@ -18,9 +18,9 @@ import (
 //
 // RabbitMQ shows messages only to those who consume them. So a scan has every message delivered and acknowledges none: until the
 // next scan or Close, nobody else gets them. Then they go back in their order, counted as delivered once more: keep the delivery limit of a
-// quorum queue off, or it drops letters that were looked at too often. A program that dies meanwhile gives them back as well, but a quorum
-// queue may then change their order. A scan must not take longer than the server's consumer_timeout. Letters that were redriven are
-// acknowledged.
+// quorum queue off (see the package comment), or it drops letters that were looked at too often. Close, and the next scan, tell of letters
+// that are not back. A program that dies meanwhile gives them back as well, but a quorum queue may then change their order. A scan must not
+// take longer than the server's consumer_timeout. Letters that were redriven are acknowledged.
 type DeadLetters struct {
 	config  Config
 	line    line
@@ -28,6 +28,7 @@ type DeadLetters struct {
 	session *session      // of the last scan
 	channel *amqp.Channel // of the last scan
 	held    [][]uint64    // tags of what each page has delivered and was not settled
+	left    int           // how many letters the last scan has still to visit
 }
 
 var _ dlt.Topic = (*DeadLetters)(nil)
@@ -54,11 +55,9 @@ func (d *DeadLetters) Scan(ctx context.Context, visit func(dlt.Letter) error) er
 	if err != nil {
 		return fmt.Errorf("rabbitmq: %w", err)
 	}
-	left, err := d.begin(session)
-	for err == nil && left > 0 {
-		var taken int
-		taken, err = d.page(ctx, min(left, letterPage), visit)
-		left -= taken
+	err = d.begin(session)
+	for err == nil && d.left > 0 {
+		err = d.page(ctx, min(d.left, letterPage), visit)
 	}
 	if err != nil {
 		return fmt.Errorf("rabbitmq: read queue %s: %w", d.queue, err)
@@ -72,34 +71,39 @@ const (
 	giveBackLook = 20 * time.Millisecond // between looks whether the queue has its messages back
 )
 
-// begin ends the scan before and opens a channel. It returns how many messages the queue has.
-func (d *DeadLetters) begin(s *session) (messages int, err error) {
-	d.giveBack()
+// begin ends the scan before, opens a channel, and counts what the queue has.
+func (d *DeadLetters) begin(s *session) error {
+	if err := d.giveBack(); err != nil {
+		return err
+	}
 	answered := s.bounded()
-	d.channel, err = s.conn.Channel()
+	channel, err := s.conn.Channel()
 	answered()
 	if err != nil {
-		d.channel = nil
-		return 0, err
+		return err
 	}
-	d.session = s
+	d.session, d.channel = s, channel
 	queue, err := d.look()
-	return queue.Messages, err
+	d.left = queue.Messages
+	return err
 }
 
-// page visits n messages, and returns how many it has taken. What was settled meanwhile makes room for others, which are taken too.
-func (d *DeadLetters) page(ctx context.Context, n int, visit func(dlt.Letter) error) (taken int, err error) {
+// page takes n messages and visits them. What was settled meanwhile makes room for others. They are taken too, and visited as long as there
+// is something left: behind it are letters that have come since the scan began.
+func (d *DeadLetters) page(ctx context.Context, n int, visit func(dlt.Letter) error) error {
 	page := len(d.held)
 	d.held = append(d.held, nil)
 	tag := letterTag + strconv.Itoa(page) // a quorum queue counts what an earlier one of the same name holds
 	deliveries, err := d.subscribe(tag, n)
 	if err != nil {
-		return 0, err
+		return err
 	}
+	taken := 0
 	take := func(m amqp.Delivery) {
 		taken++
 		d.held[page] = append(d.held[page], m.DeliveryTag)
-		if err == nil {
+		if err == nil && d.left > 0 {
+			d.left--
 			err = visit(dlt.Letter{Message: decode(d.queue, &m), Ref: m.DeliveryTag})
 		}
 	}
@@ -107,7 +111,7 @@ func (d *DeadLetters) page(ctx context.Context, n int, visit func(dlt.Letter) er
 		select {
 		case m, ok := <-deliveries:
 			if !ok {
-				return taken, errors.New("the server has ended the subscription")
+				return errors.New("the server has ended the subscription")
 			}
 			take(m)
 		case <-time.After(patience):
@@ -120,12 +124,12 @@ func (d *DeadLetters) page(ctx context.Context, n int, visit func(dlt.Letter) er
 		}
 	}
 	if cancelled := d.unsubscribe(tag); cancelled != nil {
-		return taken, errors.Join(err, cancelled)
+		return errors.Join(err, cancelled)
 	}
 	for m := range deliveries {
 		take(m)
 	}
-	return taken, err
+	return err
 }
 
 // subscribe has n messages delivered, and more only when some of them are settled.
@@ -146,23 +150,41 @@ func (d *DeadLetters) unsubscribe(tag string) error {
 // giveBack ends the last scan, and waits a little until the queue has its messages back. Its connection may have ended before, and the
 // server then gives everything back by itself. Messages keep their order in a quorum queue when they are given back one by one, and each
 // page after the one before is back.
-func (d *DeadLetters) giveBack() {
+func (d *DeadLetters) giveBack() error {
 	if d.channel == nil {
-		return
+		return nil
 	}
-	end := time.Now().Add(patience)
-	back := 0
+	missing := 0
 	for _, tags := range d.held {
-		for _, tag := range tags {
-			_ = d.channel.Reject(tag, true)
-		}
-		back += len(tags)
-		for queue, err := d.look(); err == nil && queue.Messages < back && time.Now().Before(end); queue, err = d.look() {
-			time.Sleep(giveBackLook)
-		}
+		missing += d.giveBackPage(tags, missing == 0)
 	}
 	_ = d.channel.Close()
 	d.channel, d.held = nil, nil
+	if missing > 0 {
+		return fmt.Errorf("%d letters that were read are not back in the queue: other consumers have taken them, or its x-delivery-limit has dropped them",
+			missing)
+	}
+	return nil
+}
+
+// giveBackPage returns how many messages the queue has not got back. It waits for them only if told to, so that others who take them do not
+// hold up each page.
+func (d *DeadLetters) giveBackPage(tags []uint64, wait bool) (missing int) {
+	before, err := d.look()
+	for _, tag := range tags {
+		err = errors.Join(err, d.channel.Reject(tag, true))
+	}
+	for end := time.Now().Add(patience); err == nil; time.Sleep(giveBackLook) {
+		var queue amqp.Queue
+		if queue, err = d.look(); err != nil {
+			break
+		}
+		missing = max(0, before.Messages+len(tags)-queue.Messages)
+		if missing == 0 || !wait || time.Now().After(end) {
+			return missing
+		}
+	}
+	return 0 // the connection has ended, and the server gives everything back
 }
 
 func (d *DeadLetters) look() (amqp.Queue, error) {
@@ -192,7 +214,10 @@ func (d *DeadLetters) Settle(_ context.Context, letters []dlt.Letter, _ operator
 
 // Close implements dlt.Topic.
 func (d *DeadLetters) Close() error {
-	d.giveBack()
+	err := d.giveBack()
 	d.line.close()
+	if err != nil {
+		return fmt.Errorf("rabbitmq: queue %s: %w", d.queue, err)
+	}
 	return nil
 }
