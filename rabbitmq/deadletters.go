@@ -28,7 +28,8 @@ type DeadLetters struct {
 	session *session      // of the last scan
 	channel *amqp.Channel // of the last scan
 	held    [][]uint64    // tags of what each page has delivered and was not settled
-	left    int           // how many letters the last scan has still to visit
+	left    int           // how many letters the last scan has still to take
+	last    amqp.Delivery // of the last scan
 }
 
 var _ dlt.Topic = (*DeadLetters)(nil)
@@ -59,6 +60,9 @@ func (d *DeadLetters) Scan(ctx context.Context, visit func(dlt.Letter) error) er
 	for err == nil && d.left > 0 {
 		err = d.page(ctx, min(d.left, letterPage), visit)
 	}
+	if err != nil && d.channel != nil {
+		err = errors.Join(err, d.takeRest(context.WithoutCancel(ctx)))
+	}
 	if err != nil {
 		return fmt.Errorf("rabbitmq: read queue %s: %w", d.queue, err)
 	}
@@ -82,14 +86,15 @@ func (d *DeadLetters) begin(s *session) error {
 	if err != nil {
 		return err
 	}
-	d.session, d.channel = s, channel
+	d.session, d.channel, d.last = s, channel, amqp.Delivery{}
 	queue, err := d.look()
 	d.left = queue.Messages
 	return err
 }
 
-// page takes n messages and visits them. What was settled meanwhile makes room for others. They are taken too, and visited as long as there
-// is something left: behind it are letters that have come since the scan began.
+// page takes n messages, and visits them until visit fails or ctx ends: what is on its way when the subscription ends, the client loses, and
+// the server gives it back behind everything else. What was settled meanwhile makes room for others. They are taken too, and visited as long
+// as there is something left: behind it are letters that have come since the scan began.
 func (d *DeadLetters) page(ctx context.Context, n int, visit func(dlt.Letter) error) error {
 	page := len(d.held)
 	d.held = append(d.held, nil)
@@ -101,13 +106,20 @@ func (d *DeadLetters) page(ctx context.Context, n int, visit func(dlt.Letter) er
 	taken := 0
 	take := func(m amqp.Delivery) {
 		taken++
+		d.last = m
 		d.held[page] = append(d.held[page], m.DeliveryTag)
-		if err == nil && d.left > 0 {
-			d.left--
+		if d.left == 0 {
+			return
+		}
+		d.left--
+		if err == nil {
 			err = visit(dlt.Letter{Message: decode(d.queue, &m), Ref: m.DeliveryTag})
 		}
+		if err == nil {
+			err = ctx.Err()
+		}
 	}
-	for taken < n && err == nil {
+	for taken < n {
 		select {
 		case m, ok := <-deliveries:
 			if !ok {
@@ -115,12 +127,8 @@ func (d *DeadLetters) page(ctx context.Context, n int, visit func(dlt.Letter) er
 			}
 			take(m)
 		case <-time.After(patience):
-			err = fmt.Errorf("the queue had %d letters more, and none came within %s: other consumers take them", n-taken, patience)
-		case <-ctx.Done():
-			err = ctx.Err()
-		}
-		if err == nil {
-			err = ctx.Err()
+			err = errors.Join(err, fmt.Errorf("the queue had %d letters more, and none came within %s: other consumers take them", n-taken, patience))
+			taken, d.left = n, 0
 		}
 	}
 	if cancelled := d.unsubscribe(tag); cancelled != nil {
@@ -128,6 +136,16 @@ func (d *DeadLetters) page(ctx context.Context, n int, visit func(dlt.Letter) er
 	}
 	for m := range deliveries {
 		take(m)
+	}
+	return err
+}
+
+// takeRest takes what a scan that has ended early has not come to, so that all goes back in its order. A quorum queue hands out what was given
+// back before everything else, and puts what is given back behind it; that of RabbitMQ 3 puts it behind everything. Both show by the
+// header that it matters. A classic queue puts everything where it was.
+func (d *DeadLetters) takeRest(ctx context.Context) (err error) {
+	for err == nil && d.left > 0 && d.last.Headers[headerDeliveryCount] != nil {
+		err = d.page(ctx, min(d.left, letterPage), func(dlt.Letter) error { return nil })
 	}
 	return err
 }

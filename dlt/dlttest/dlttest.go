@@ -45,6 +45,7 @@ func Run(t *testing.T, open func(t testing.TB) Broker) {
 	}{
 		{"LettersAreExact", lettersAreExact},
 		{"ScanConsumesNothing", scanConsumesNothing},
+		{"ScanThatStopsConsumesNothing", scanThatStopsConsumesNothing},
 		{"ScanEnds", scanEnds},
 		{"SettledIsGone", settledIsGone},
 		{"NoSuchTopic", noSuchTopic},
@@ -187,6 +188,36 @@ func scanConsumesNothing(t *testing.T, f *fixture) {
 		f.wantOrder(letters, ids)
 	}
 	topic.Close()
+	f.wantOrder(f.wantLeft(f.Letter, ids), ids)
+}
+
+// scanThatStopsConsumesNothing stops within what a broker delivers at a time, and behind it, because it is interrupted. The first time nothing
+// was delivered before, then the first letters: brokers may put them elsewhere.
+func scanThatStopsConsumesNothing(t *testing.T, f *fixture) {
+	ids := f.publish(f.letters(1500))
+	stop := errors.New("stop")
+	for _, most := range []int{1, 700, 1} {
+		ctx, interrupt := context.WithCancel(f.ctx)
+		visits := 0
+		topic := f.open(f.Letter)
+		err := topic.Scan(ctx, func(dlt.Letter) error {
+			switch visits++; {
+			case visits < most:
+				return nil
+			case most == 1:
+				return stop
+			}
+			interrupt()
+			return nil
+		})
+		interrupt()
+		if !errors.Is(err, stop) && !errors.Is(err, context.Canceled) || visits != most {
+			t.Errorf("Scan visited %d letters and returned %v, want that it stops at %d", visits, err, most)
+		}
+		if err := topic.Close(); err != nil {
+			t.Error(err)
+		}
+	}
 	f.wantOrder(f.wantLeft(f.Letter, ids), ids)
 }
 
