@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/internal/sendid"
 	"github.com/postrider/postrider/relay"
 )
 
@@ -63,14 +64,14 @@ func forAnother(m inbox.Message, consumer string) bool {
 func retryLetter(m inbox.Message, consumer string, f failure, delay time.Duration) relay.Message {
 	headers := failureHeaders(m, consumer, f)
 	headers = append(headers, relay.Header{Name: HeaderRetryAt, Value: stamp(f.last.Add(delay))})
-	id := fmt.Sprintf("%s:retry:%s:%d:%s", m.EventID(), consumer, f.attempts, m.Coordinates)
+	id := fmt.Sprintf("%s%s%s:%d:%s", m.EventID(), sendid.Retry, consumer, f.attempts, m.Coordinates)
 	return relay.Message{EventID: id, Key: m.Key, Topic: RetryTopic(originTopic(m), delay), Headers: headers, Payload: m.Payload}
 }
 
 // deadLetter is the message for the dead-letter topic. The same failure written twice has the same id, so that it is one where the
 // broker tells duplicates.
 func deadLetter(m inbox.Message, consumer string, f failure) relay.Message {
-	id := fmt.Sprintf("%s:dlt:%s:%s", m.EventID(), consumer, m.Coordinates)
+	id := fmt.Sprintf("%s%s%s:%s", m.EventID(), sendid.DeadLetter, consumer, m.Coordinates)
 	return relay.Message{
 		EventID: id, Key: m.Key, Topic: DeadLetterTopic(originTopic(m)), Headers: failureHeaders(m, consumer, f), Payload: m.Payload,
 	}

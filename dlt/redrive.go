@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/consumer"
+	"github.com/postrider/postrider/internal/sendid"
 	"github.com/postrider/postrider/operator"
 	"github.com/postrider/postrider/relay"
 )
@@ -160,7 +161,7 @@ func (r *run) message(l Letter) relay.Message {
 	m := l.Message
 	sum := sha256.Sum256([]byte(m.Coordinates))
 	return relay.Message{
-		EventID: m.EventID() + ":redrive:" + hex.EncodeToString(sum[:8]),
+		EventID: m.EventID() + sendid.Redrive + hex.EncodeToString(sum[:8]),
 		Key:     m.Key,
 		Topic:   l.OriginTopic(),
 		Headers: r.headers(l),

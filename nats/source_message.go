@@ -12,6 +12,7 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/internal/sendid"
 	"github.com/postrider/postrider/relay"
 )
 
@@ -33,7 +34,7 @@ func messageAt(stream string, sequence uint64, subject string, at time.Time, hea
 		Payload:     payload,
 		At:          at,
 	}
-	if id := headers.Get(jetstream.MsgIDHeader); id != "" && m.EventID() == "" {
+	if id := sendid.EventID(headers.Get(jetstream.MsgIDHeader)); id != "" && m.EventID() == "" {
 		m.Headers = append(m.Headers, inbox.Header{Name: relay.HeaderEventID, Value: id})
 	}
 	return m

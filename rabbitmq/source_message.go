@@ -13,6 +13,7 @@ import (
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/internal/sendid"
 	"github.com/postrider/postrider/relay"
 )
 
@@ -33,7 +34,7 @@ func decode(queue string, d *amqp.Delivery) inbox.Message {
 		At:      d.Timestamp,
 	}
 	if m.EventID() == "" {
-		m.Headers = withHeader(m, relay.HeaderEventID, d.MessageId)
+		m.Headers = withHeader(m, relay.HeaderEventID, sendid.EventID(d.MessageId))
 	}
 	if m.EventType() == "" {
 		m.Headers = withHeader(m, relay.HeaderEventType, d.Type)

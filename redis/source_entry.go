@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/internal/sendid"
 	"github.com/postrider/postrider/relay"
 )
 
@@ -50,7 +51,7 @@ func decode(stream string, r record) inbox.Message {
 		value, _ := r.fields[i+1].(string)
 		switch name {
 		case fieldID:
-			id = value
+			id = sendid.EventID(value)
 		case fieldKey:
 			m.Key = value
 		case fieldPayload:

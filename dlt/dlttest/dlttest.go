@@ -51,6 +51,7 @@ func Run(t *testing.T, open func(t testing.TB) Broker) {
 		{"NoSuchTopic", noSuchTopic},
 		{"RedriveSendsBack", redriveSendsBack},
 		{"RedriveKeepsHeaders", redriveKeepsHeaders},
+		{"RedriveInventsNoEventID", redriveInventsNoEventID},
 		{"RedriveAgainAfterACrash", redriveAgainAfterACrash},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -329,6 +330,25 @@ func redriveKeepsHeaders(t *testing.T, f *fixture) {
 	topic.Close()
 	if back := f.wantLeft(f.Origin, ids); back[0].Error() != "no such account" {
 		t.Errorf("headers %+v, want those of the failure among them", back[0].Message.Headers)
+	}
+}
+
+// redriveInventsNoEventID has a message that a consumer could not apply because it has no event id. The id for the broker is none, there and back.
+func redriveInventsNoEventID(t *testing.T, f *fixture) {
+	m := f.letters(1)[0]
+	m.EventID, m.Headers = ":dlt:billing:here", m.Headers[3:]
+	if o := f.Sink.Publish(f.ctx, []relay.Message{m})[0]; o.Class != relay.ClassPublished {
+		t.Fatal(o.Err)
+	}
+	topic := f.open(f.Letter)
+	if letters := scan(t, f.ctx, topic); len(letters) != 1 || letters[0].Message.EventID() != "" {
+		t.Errorf("letters %+v, want one without an event id", letters)
+	}
+	if _, err := (dlt.Redrive{Topic: topic, Sink: f.Sink, Action: by}).Run(f.ctx); err != nil {
+		t.Error(err)
+	}
+	if back := scan(t, f.ctx, f.open(f.Origin)); len(back) != 1 || back[0].Message.EventID() != "" {
+		t.Errorf("messages %+v are back, want one without an event id", back)
 	}
 }
 
