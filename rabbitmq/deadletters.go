@@ -19,8 +19,9 @@ import (
 // RabbitMQ shows messages only to those who consume them. So a scan has every message delivered and acknowledges none: until the
 // next scan or Close, nobody else gets them. Then they go back in their order, counted as delivered once more: keep the delivery limit of a
 // quorum queue off (see the package comment), or it drops letters that were looked at too often. Close, and the next scan, tell of letters
-// that are not back. A program that dies meanwhile gives them back as well, but a quorum queue may then change their order. A scan must not
-// take longer than the server's consumer_timeout. Letters that were redriven are acknowledged.
+// that are not back. A program that dies meanwhile gives them back as well, but a quorum queue may then change their order. At RabbitMQ 3,
+// letters that come to a quorum queue during a scan stand before the others afterwards. A scan must not take longer than the server's
+// consumer_timeout. Letters that were redriven are acknowledged.
 type DeadLetters struct {
 	config  Config
 	line    line
