@@ -59,6 +59,13 @@ func TestNewReportsAllMistakesTogether(t *testing.T) {
 	}
 }
 
+func TestPeopleMayGiveUpWhatIsParkedSoThatASinkIsNeeded(t *testing.T) {
+	_, err := consumer.New(consumer.Config{Policy: consumer.Policy{Retry: consumer.RetryPark, Permanent: consumer.EndDrop, Malformed: consumer.EndDrop}})
+	if err == nil || !strings.Contains(err.Error(), "Sink is missing") {
+		t.Error(err)
+	}
+}
+
 func TestKeysAreAppliedInOrderAndAcknowledged(t *testing.T) {
 	inBubble(t, func(t *testing.T) {
 		b, l := newMemory(), &ledger{}

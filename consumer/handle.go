@@ -375,6 +375,7 @@ func (e *engine) appendTo(key string, batch []*item, places []int) (r inbox.Resu
 
 // tryParked tries the parked key that is due, or waits.
 func (e *engine) tryParked(ctx context.Context) error {
+	began := time.Now() // before the claim begins, so that no effect is committed after it has run out
 	k, err := e.cfg.Parking.Claim(ctx, e.cfg.Name, e.cfg.ParkingLease, e.cfg.Batch)
 	if err != nil {
 		return err
@@ -383,8 +384,7 @@ func (e *engine) tryParked(ctx context.Context) error {
 		sleep(ctx, e.cfg.ParkingPoll)
 		return nil
 	}
-	began := time.Now()
-	handling, cancel := context.WithTimeout(e.work, e.cfg.ParkingLease)
+	handling, cancel := context.WithDeadline(e.work, began.Add(e.cfg.ParkingLease))
 	defer cancel()
 	done, next := e.applyParked(handling, k)
 	settling, cancelSettling := context.WithTimeout(context.WithoutCancel(ctx), e.cfg.ParkingLease)
@@ -411,21 +411,26 @@ func (e *engine) applyParked(ctx context.Context, k *ParkedKey) (done int, next 
 		items[i] = &item{delivery: &Delivery{Message: m.Message}, queue: q}
 	}
 	items[0].attempts, items[0].first = k.Failure.Attempts, k.Failure.FirstAt
-	known := 0
-	for known < len(items) && e.knows(items[known].delivery.Message.EventType()) {
-		known++
+	fit := 0
+	for fit < len(items) && k.Messages[fit].GivenUp == nil && e.knows(items[fit].delivery.Message.EventType()) {
+		fit++
 	}
-	results := e.call(ctx, items[:known])
-	if known < len(items) {
-		results = append(results, inbox.Result{Err: inbox.Malformed(errors.New("the event type is unknown to the consumer: see Config.Types"))})
-	}
-	for i, r := range results {
+	for i, r := range e.call(ctx, items[:fit]) {
 		if r.Err != nil {
 			return e.parkedFailure(ctx, items[i], i, r.Err)
 		}
 		e.watch.applied(items[i].delivery.Message, r.Outcome)
 	}
-	return len(results), nil
+	switch {
+	case fit == len(items):
+		return fit, nil
+	case k.Messages[fit].GivenUp == nil:
+		return e.parkedFailure(ctx, items[fit], fit, inbox.Malformed(errors.New("the event type is unknown to the consumer: see Config.Types")))
+	case fit == 0:
+		return e.endGivenUp(ctx, k.Messages[0], 0, k.Failure)
+	default:
+		return e.endGivenUp(ctx, k.Messages[fit], fit, ParkedFailure{})
+	}
 }
 
 // parkedFailure decides about a parked message that failed behind done others. Only what is permanent or malformed leaves.
@@ -444,21 +449,53 @@ func (e *engine) parkedFailure(ctx context.Context, it *item, done int, err erro
 	}
 	f.attempts++
 	e.watch.failed(m, err, next)
-	switch next {
-	case stepDrop:
-		e.watch.dropped(m, err)
-		return done + 1, nil
-	case stepDeadLetter:
-		letter := deadLetter(m, e.cfg.Name, f)
-		if err := e.publishOne(ctx, letter); err != nil {
-			f.err = fmt.Errorf("%w; and its dead letter could not be written to %s: %w", f.err, letter.Topic, err)
-			parked := f.parked(refusedPause)
-			return done, &parked
-		}
-		e.watch.deadLettered(m, letter.Topic)
-		return done + 1, nil
-	default:
-		parked := f.parked(after)
+	parked := f.parked(after)
+	if next == stepPark {
 		return done, &parked
 	}
+	return e.endParked(ctx, m, done, next, f, parked)
+}
+
+// endGivenUp ends a parked message behind done others that people have given up. last is what is known of its failure, which stays
+// the same until it has left.
+func (e *engine) endGivenUp(ctx context.Context, given ParkedMessage, done int, last ParkedFailure) (int, *ParkedFailure) {
+	m, now := given.Message, time.Now()
+	end := e.cfg.policyOf(m.EventType()).Exhausted.step()
+	e.cfg.Logger.Warn("a parked message was given up by people", "message", m.String(), "by", given.GivenUp.By, "reason", given.GivenUp.Reason, "next", end)
+	f := failure{err: given.GivenUp.over(last), attempts: last.Attempts, first: last.FirstAt, last: now}
+	if f.first.IsZero() {
+		f.first = now
+	}
+	return e.endParked(ctx, m, done, end, f, last)
+}
+
+// over is the error of a message that was given up, with its last error and of the same class.
+func (g *GivenUp) over(last ParkedFailure) error {
+	err := fmt.Errorf("given up by %s: %s", g.By, g.Reason)
+	if last.Err != "" {
+		err = fmt.Errorf("%w; its last error: %s", err, last.Err)
+	}
+	switch last.Class {
+	case inbox.ClassPermanent:
+		return inbox.Permanent(err)
+	case inbox.ClassMalformed:
+		return inbox.Malformed(err)
+	default:
+		return err
+	}
+}
+
+// endParked ends a parked message behind done others. When its dead letter cannot be written it stays, with what is known of it.
+func (e *engine) endParked(ctx context.Context, m inbox.Message, done int, end step, f failure, known ParkedFailure) (int, *ParkedFailure) {
+	if end == stepDrop {
+		e.watch.dropped(m, f.err)
+		return done + 1, nil
+	}
+	letter := deadLetter(m, e.cfg.Name, f)
+	if err := e.publishOne(ctx, letter); err != nil {
+		known.After, known.LetterErr = refusedPause, cleanError(fmt.Errorf("%s: %w", letter.Topic, err))
+		return done, &known
+	}
+	e.watch.deadLettered(m, letter.Topic)
+	return done + 1, nil
 }

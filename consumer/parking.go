@@ -27,7 +27,7 @@ type Parking interface {
 	Claim(ctx context.Context, consumer string, lease time.Duration, limit int) (*ParkedKey, error)
 
 	// Settle removes the first done messages of a claimed key, gives the claim back, and puts next in the place of what is known of
-	// the failure: nil when the rest is due at once. It reports whether the key has rejoined, because no message is left. When the claim
+	// the failure: nil when the rest is due at once, as it also is when people have asked for a try since the claim. It reports whether the key has rejoined, because no message is left. When the claim
 	// has run out and another has taken the key it changes nothing, and the error is ErrClaimLost.
 	Settle(ctx context.Context, claimed *ParkedKey, done int, next *ParkedFailure) (rejoined bool, err error)
 }
@@ -39,6 +39,9 @@ type ParkedFailure struct {
 	Attempts int           // tries of the first message
 	FirstAt  time.Time     // of the first one that failed
 	After    time.Duration // the next try comes after this time
+
+	// LetterErr says why its dead letter could not be written, cleaned as Err is; empty unless that is what it waits for.
+	LetterErr string
 }
 
 // ParkedKey is a claimed key.
@@ -54,6 +57,14 @@ type ParkedKey struct {
 type ParkedMessage struct {
 	ID      int64
 	Message inbox.Message
+	GivenUp *GivenUp // nil unless people have given it up
+}
+
+// GivenUp says who has decided that a parked message is not to be applied, and why. When its turn comes it is not handled, but ends
+// as Policy.Exhausted says.
+type GivenUp struct {
+	By     string `json:"by"`
+	Reason string `json:"reason"`
 }
 
 // ErrClaimLost says that a claim has run out and another process has taken the key.

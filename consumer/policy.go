@@ -26,7 +26,7 @@ const (
 	RetryTopics Retry = "retry topics"
 
 	// RetryPark stores the message, and all later ones of its key, in the consumer's database. They are tried by the schedule, in
-	// order, and again at its last wait for as long as it takes: parked messages are never given up by themselves.
+	// order, and again at its last wait for as long as it takes: parked messages are never given up but by people.
 	// Other keys go on, and so does the lane. Needs Config.Parking.
 	RetryPark Retry = "park"
 )
@@ -52,7 +52,7 @@ type Policy struct {
 
 	Permanent End // of what can never be applied; default EndDeadLetter
 	Malformed End // of what cannot be read: no event id, a broken one, an unknown type, a payload that does not decode; default EndDeadLetter
-	Exhausted End // of what failed after its last retry; default EndDeadLetter
+	Exhausted End // of what failed after its last retry, or was given up by people while it was parked; default EndDeadLetter
 }
 
 const (
@@ -130,8 +130,7 @@ func (p Policy) validate(place string) error {
 
 // writes says whether the policy can write to topics.
 func (p Policy) writes() bool {
-	return p.Retry == RetryTopics || p.Permanent == EndDeadLetter || p.Malformed == EndDeadLetter ||
-		p.Exhausted == EndDeadLetter && p.Retry != RetryPark
+	return p.Retry == RetryTopics || p.Permanent == EndDeadLetter || p.Malformed == EndDeadLetter || p.Exhausted == EndDeadLetter
 }
 
 func longest(delays []time.Duration) (d time.Duration) {
@@ -171,10 +170,14 @@ func (p Policy) decide(class inbox.Class, failures int, chance float64) (step, t
 			return next, after
 		}
 	}
-	if end == EndDrop {
-		return stepDrop, 0
+	return end.step(), 0
+}
+
+func (e End) step() step {
+	if e == EndDrop {
+		return stepDrop
 	}
-	return stepDeadLetter, 0
+	return stepDeadLetter
 }
 
 func (p Policy) retry(failures int, chance float64) (next step, after time.Duration, ok bool) {

@@ -15,6 +15,11 @@
 // applied is removed only under the token of the claim: a process whose claim has run out, and whose key another one has taken, removes
 // nothing. Both may have applied the same message, which the receipts of package inbox make one effect. Times are those of the
 // database's clock.
+//
+// # People
+//
+// List and Show tell what is parked, Retry and RetryAll have it tried at once, and GiveUp says that a message is not to be applied; so does
+// the command postrider inbox parked. None of them moves a message: who applies and who ends it is always its consumer.
 package parking
 
 import (
@@ -46,6 +51,10 @@ var files embed.FS
 type Config struct {
 	Dialect postrider.Dialect
 	Table   string // with or without its schema; default DefaultTable; quoted in statements, so upper and lower case count
+
+	// Receipts is the table of receipts as inbox.Config.Table has it: GiveUp writes to the audit table beside it. Default
+	// inbox.DefaultTable. It must be in the same database; Init does not create it.
+	Receipts string
 }
 
 // Table keeps parked messages, of any number of consumers. It starts no goroutine, needs no closing, and is safe for
@@ -64,13 +73,17 @@ var _ consumer.Parking = (*Table)(nil)
 const mysqlExact = "COLLATE /*!80019 utf8mb4_0900_bin */ /*M!100600 utf8mb4_nopad_bin */"
 
 var names = []string{
-	"init", "find", "park", "lock", "lock_claim", "insert", "due", "claim", "release", "key", "messages", "remove", "rejoin", "list", "retry",
+	"init", "find", "park", "lock", "lock_claim", "insert", "due", "claim", "release", "key", "messages", "remove", "rejoin",
+	"list", "message", "retry", "retry_all", "give_up", "audit",
 }
 
 // New returns the table that cfg describes, in db, or an error with every mistake in cfg. It does not talk to the database.
 func New(db *sql.DB, cfg Config) (*Table, error) {
 	if cfg.Table == "" {
 		cfg.Table = DefaultTable
+	}
+	if cfg.Receipts == "" {
+		cfg.Receipts = inbox.DefaultTable
 	}
 	var mistakes []error
 	if db == nil {
@@ -99,10 +112,15 @@ func New(db *sql.DB, cfg Config) (*Table, error) {
 	for word, full := range map[string]string{
 		"{parked}": cfg.Table, "{parked_name}": name, "{keys}": cfg.Table + "_keys", "{keys_name}": name + "_keys", "{due_index}": indexSchema + name + "_due",
 		"{order_index}": indexSchema + name + "_order", "{source_index}": indexSchema + name + "_source",
+		"{audit}": strings.TrimSuffix(cfg.Receipts, "_receipts") + "_audit", // as inbox.NewTables names it
 	} {
 		quoted, err := ident.QuoteTable(full, quote)
 		if err != nil {
-			mistakes = append(mistakes, fmt.Errorf("Table %w", err))
+			field := "Table"
+			if word == "{audit}" {
+				field = "Receipts"
+			}
+			mistakes = append(mistakes, fmt.Errorf("%s %w", field, err))
 		}
 		pairs = append(pairs, word, quoted)
 	}
@@ -121,6 +139,10 @@ func New(db *sql.DB, cfg Config) (*Table, error) {
 	return t, nil
 }
 
+// InitSQL is the SQL of Init, for the database's own client or for a tool that runs migrations, which must run it in one transaction with
+// PostgreSQL.
+func (t *Table) InitSQL() string { return t.texts["init"] }
+
 // Init creates the tables unless they exist. It may be called by several processes at the same time.
 func (t *Table) Init(ctx context.Context) error {
 	statements := []string{t.texts["init"]}
@@ -128,6 +150,9 @@ func (t *Table) Init(ctx context.Context) error {
 		statements = strings.Split(t.texts["init"], ";\n")
 	}
 	for _, statement := range statements {
+		if statement == "" { // after the last one
+			continue
+		}
 		if _, err := t.db.ExecContext(ctx, statement); err != nil {
 			return fmt.Errorf("create table %s: %w", t.name, err)
 		}
@@ -227,7 +252,8 @@ func (t *Table) claim(ctx context.Context, name string, lease time.Duration, lim
 	}
 	var key []byte
 	var class, firstAt string
-	err := t.db.QueryRowContext(ctx, t.texts["key"], name, hash, k.Token).Scan(&key, &k.Failure.Attempts, &class, &k.Failure.Err, &firstAt)
+	err := t.db.QueryRowContext(ctx, t.texts["key"], name, hash, k.Token).Scan(&key, &k.Failure.Attempts, &class, &k.Failure.Err,
+		&k.Failure.LetterErr, &firstAt)
 	if err != nil {
 		return nil, err
 	}
@@ -247,9 +273,11 @@ func (t *Table) messages(ctx context.Context, name, hash string, limit int) (mes
 		var m consumer.ParkedMessage
 		var text string
 		var payload []byte // of which a driver may make nil when it is empty
-		if err := rows.Scan(&m.ID, &text, &payload); err != nil {
+		var by, reason sql.NullString
+		if err := rows.Scan(&m.ID, &text, &payload, &by, &reason); err != nil {
 			return nil, err
 		}
+		m.GivenUp = givenUp(by, reason)
 		if m.Message, err = readEnvelope(text, append([]byte{}, payload...)); err != nil {
 			return nil, fmt.Errorf("parked message %d: %w", m.ID, err)
 		}
@@ -281,66 +309,10 @@ func (t *Table) Settle(ctx context.Context, k *consumer.ParkedKey, done int, nex
 			next = &consumer.ParkedFailure{}
 		}
 		_, err = tx.ExecContext(ctx, t.texts["release"], next.After.Seconds(), next.Attempts, string(next.Class), next.Err,
-			timeText(next.FirstAt), k.Consumer, hash)
+			next.LetterErr, timeText(next.FirstAt), k.Consumer, hash)
 		return err
 	})
 	return rejoined && err == nil, t.failed("settle in", err)
-}
-
-// Parked is what people see of a parked key.
-type Parked struct {
-	Topic         string      `json:"topic"`
-	Key           string      `json:"key"`      // empty for a message without one, which is parked alone
-	Messages      int64       `json:"messages"` // that wait
-	At            time.Time   `json:"at"`       // when it was parked, by the database's clock, in UTC
-	DueSeconds    float64     `json:"due_seconds"`
-	Claimed       bool        `json:"claimed"`  // it is being tried, or was by a process that died: until DueSeconds have passed
-	Attempts      int         `json:"attempts"` // of the first message
-	Class         inbox.Class `json:"class"`    // of its last error; empty while it has not failed itself
-	Error         string      `json:"error"`
-	FirstFailedAt time.Time   `json:"first_failed_at"` // of the first message
-
-	ID string `json:"id"` // names it for Retry
-}
-
-// List returns up to limit parked keys of a consumer, those first that are parked for the longest time.
-func (t *Table) List(ctx context.Context, name string, limit int) ([]Parked, error) {
-	list, err := t.list(ctx, name, limit)
-	return list, t.failed("list", err)
-}
-
-func (t *Table) list(ctx context.Context, name string, limit int) ([]Parked, error) {
-	rows, err := t.db.QueryContext(ctx, t.texts["list"], name, limit)
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	var list []Parked
-	for rows.Next() {
-		var p Parked
-		var key []byte
-		var class, at, firstAt string
-		if err := rows.Scan(&key, &at, &p.DueSeconds, &p.Claimed, &p.Attempts, &class, &p.Error, &firstAt, &p.Messages); err != nil {
-			return nil, err
-		}
-		if p.At, err = time.Parse(time.DateTime, at); err != nil {
-			return nil, err
-		}
-		p.FirstFailedAt, _ = time.Parse(time.RFC3339, firstAt) // zero where nothing is known
-		p.Class, p.ID = inbox.Class(class), hashOf(string(key))
-		if topic, key, ok := strings.Cut(string(key), "\x00"); ok && topic != "" {
-			p.Topic, p.Key = topic, key
-		}
-		list = append(list, p)
-	}
-	return list, rows.Err()
-}
-
-// Retry makes the parked key with the id, as List tells it, due at once. It reports false when it is not parked any more, or is
-// being tried at this moment.
-func (t *Table) Retry(ctx context.Context, name, id string) (bool, error) {
-	due, err := changes(t.db.ExecContext(ctx, t.texts["retry"], name, id))
-	return due, t.failed("retry a key in", err)
 }
 
 func (t *Table) inTx(ctx context.Context, f func(*sql.Tx) error) error {
@@ -359,7 +331,20 @@ func (t *Table) failed(what string, err error) error {
 	if err == nil {
 		return nil
 	}
+	if missesTable(err) {
+		err = fmt.Errorf("%w (%w)", ErrNoTables, err)
+	}
 	return fmt.Errorf("%s %s: %w", what, t.name, err)
+}
+
+// ErrNoTables says that the tables of parked messages do not exist, or, for GiveUp, the audit table of the inbox.
+var ErrNoTables = errors.New("a table does not exist: Init, or postrider inbox parked init, creates those of parked messages, and " +
+	"postrider inbox init the audit table")
+
+func missesTable(err error) bool {
+	var postgres interface{ SQLState() string }
+	return errors.As(err, &postgres) && postgres.SQLState() == "42P01" ||
+		strings.Contains(err.Error(), "Error 1146 ") || strings.Contains(err.Error(), "no such table")
 }
 
 // changes says whether a statement changed a row.

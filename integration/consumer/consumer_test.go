@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -23,13 +24,14 @@ import (
 type stage struct {
 	db      testdb.Database
 	source  *stream
+	letters *letters
 	parking *parking.Table
 }
 
-// newStage runs a consumer whose effect fails when fail says so.
-func newStage(t *testing.T, db testdb.Database, schedule []time.Duration, fail func(inbox.Message) error) *stage {
+// newStage runs a consumer whose effect fails when fail says so, and which change may change.
+func newStage(t *testing.T, db testdb.Database, schedule []time.Duration, fail func(inbox.Message) error, change ...func(*consumer.Config)) *stage {
 	t.Helper()
-	s := &stage{db: db, source: newStream(), parking: newParking(t, db)}
+	s := &stage{db: db, source: newStream(), letters: &letters{}, parking: newParking(t, db)}
 	id := "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
 	switch db.Driver {
 	case "mysql":
@@ -47,8 +49,8 @@ func newStage(t *testing.T, db testdb.Database, schedule []time.Duration, fail f
 	if err := in.Init(t.Context(), db.DB); err != nil {
 		t.Fatal(err)
 	}
-	c, err := consumer.New(consumer.Config{
-		Name: billing, Source: s.source, Parking: s.parking, ParkingPoll: 5 * time.Millisecond, Workers: 4, Batch: 20,
+	config := consumer.Config{
+		Name: billing, Source: s.source, Sink: s.letters, Parking: s.parking, ParkingPoll: 5 * time.Millisecond, Workers: 4, Batch: 20,
 		Policy: consumer.Policy{
 			Retry: consumer.RetryPark, Schedule: relay.RetryPolicy{Schedule: schedule}, Permanent: consumer.EndDrop, Malformed: consumer.EndDrop,
 		},
@@ -64,7 +66,11 @@ func newStage(t *testing.T, db testdb.Database, schedule []time.Duration, fail f
 			}
 			return nil
 		}),
-	})
+	}
+	for _, c := range change {
+		c(&config)
+	}
+	c, err := consumer.New(config)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,6 +172,192 @@ func TestAParkedMessageThatCanNeverBeAppliedLeavesAndTheRestGoesOn(t *testing.T)
 			t.Errorf("applied %v", got)
 		}
 	})
+}
+
+// poisonStage has four messages of one key, the second of which fails and parks its key.
+func poisonStage(t *testing.T, db testdb.Database, change ...func(*consumer.Config)) (*stage, parking.Parked) {
+	t.Helper()
+	s := newStage(t, db, []time.Duration{time.Hour}, func(m inbox.Message) error {
+		if m.EventID() == "1" {
+			return errors.New("poison")
+		}
+		return nil
+	}, change...)
+	for _, id := range []string{"0", "1", "2", "3"} {
+		s.source.send("k", id)
+	}
+	await.True(t, time.Minute, "everything is acknowledged", func() bool { return s.source.unfinished() == 0 })
+	list, err := s.parking.List(t.Context(), billing, 10)
+	if err != nil || len(list) != 1 || list[0].EventID != "1" {
+		t.Fatalf("parked %+v, %v", list, err)
+	}
+	return s, list[0]
+}
+
+func (s *stage) giveUp(t *testing.T, id int64) {
+	t.Helper()
+	if err := s.parking.GiveUp(t.Context(), id, "ann", "nobody needs it"); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *stage) wantTheRest(t *testing.T) {
+	t.Helper()
+	await.True(t, time.Minute, "the key goes on", func() bool { return len(s.applied(t, "k")) == 3 })
+	if got := s.applied(t, "k"); !slices.Equal(got, []string{"0", "2", "3"}) {
+		t.Errorf("applied %v", got)
+	}
+	await.True(t, time.Minute, "the key rejoins", func() bool {
+		list, err := s.parking.List(t.Context(), billing, 10)
+		return err == nil && len(list) == 0
+	})
+}
+
+func TestAMessageThatPeopleGiveUpBecomesADeadLetterAndTheRestGoesOn(t *testing.T) {
+	testdb.All(t, func(t *testing.T, db testdb.Database) {
+		s, parked := poisonStage(t, db)
+		s.giveUp(t, parked.ID)
+		s.wantTheRest(t)
+		taken := s.letters.all()
+		if len(taken) != 1 {
+			t.Fatalf("dead letters %+v", taken)
+		}
+		headers := map[string]string{}
+		for _, h := range taken[0].Headers {
+			headers[h.Name] = h.Value
+		}
+		for name, want := range map[string]string{
+			"X-Event-Id": "1", "X-Event-Type": "Made", consumer.HeaderOriginTopic: "orders", consumer.HeaderOriginOffset: "2",
+			consumer.HeaderFailureConsumer: billing, consumer.HeaderFailureClass: "retry", consumer.HeaderFailureAttempts: "1",
+			consumer.HeaderFailureFirstAt: parked.FirstFailedAt.Format("2006-01-02T15:04:05.000Z"),
+		} {
+			if headers[name] != want {
+				t.Errorf("header %s is %q, want %q", name, headers[name], want)
+			}
+		}
+		if text := headers[consumer.HeaderFailureMessage]; !strings.HasPrefix(text, "given up by ann: nobody needs it; its last error: ") ||
+			!strings.Contains(text, "poison") {
+			t.Errorf("error %q", text)
+		}
+		if taken[0].Topic != "orders.dlt" || taken[0].Key != "k" || string(taken[0].Payload) != "1" {
+			t.Errorf("dead letter %+v", taken[0])
+		}
+	})
+}
+
+func TestAMessageThatWasGivenUpStaysUntilItsDeadLetterIsWritten(t *testing.T) {
+	testdb.All(t, func(t *testing.T, db testdb.Database) {
+		s, parked := poisonStage(t, db)
+		s.letters.refuse(errors.New("no such topic"))
+		s.giveUp(t, parked.ID)
+		for range 3 { // tries do not make the error longer
+			await.True(t, time.Minute, "the dead letter is refused", func() bool {
+				list, err := s.parking.List(t.Context(), billing, 10)
+				return err == nil && len(list) == 1 && !list[0].Claimed && list[0].DueSeconds > 30
+			})
+			p, messages, err := s.parking.Show(t.Context(), parked.ID, 10)
+			if err != nil || len(messages) != 3 || messages[0].GivenUp == nil || messages[1].GivenUp != nil {
+				t.Fatalf("messages %+v, %v", messages, err)
+			}
+			if p.Error != parked.Error || p.Attempts != parked.Attempts || p.Class != parked.Class || p.LetterError != "orders.dlt: no such topic" {
+				t.Errorf("parked %+v", p)
+			}
+			if err := s.parking.Retry(t.Context(), parked.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := s.applied(t, "k"); !slices.Equal(got, []string{"0"}) {
+			t.Errorf("applied %v before the dead letter was written", got)
+		}
+		s.letters.refuse(nil)
+		await.True(t, time.Minute, "the dead letter is written", func() bool {
+			err := s.parking.Retry(t.Context(), parked.ID)
+			return errors.Is(err, parking.ErrNotParked) && len(s.letters.all()) == 1
+		})
+		s.wantTheRest(t)
+	})
+}
+
+func TestAMessageThatWasGivenUpIsDroppedWhereThePolicySaysSo(t *testing.T) {
+	testdb.Each(t, func(t *testing.T, db testdb.Database) {
+		var dropped atomic.Int32
+		s, parked := poisonStage(t, db, func(c *consumer.Config) {
+			c.Policy.Exhausted = consumer.EndDrop
+			c.Hooks.Dropped = func(inbox.Message, error) { dropped.Add(1) }
+		})
+		s.giveUp(t, parked.ID)
+		s.wantTheRest(t)
+		if dropped.Load() != 1 || len(s.letters.all()) != 0 {
+			t.Errorf("%d dropped, dead letters %+v", dropped.Load(), s.letters.all())
+		}
+	})
+}
+
+// mortal is a parking that is cut off before it settles for the first time what was given up.
+type mortal struct {
+	consumer.Parking
+	died atomic.Bool
+}
+
+func (m *mortal) Settle(ctx context.Context, k *consumer.ParkedKey, done int, next *consumer.ParkedFailure) (bool, error) {
+	if k.Messages[0].GivenUp != nil && m.died.CompareAndSwap(false, true) {
+		return false, errors.New("cut off")
+	}
+	return m.Parking.Settle(ctx, k, done, next)
+}
+
+func TestAConsumerThatDiesAfterTheDeadLetterOfWhatWasGivenUp(t *testing.T) {
+	testdb.All(t, func(t *testing.T, db testdb.Database) {
+		m := &mortal{}
+		s, parked := poisonStage(t, db, func(c *consumer.Config) {
+			m.Parking = c.Parking
+			c.Parking, c.ParkingLease = m, 2*time.Second
+		})
+		s.giveUp(t, parked.ID)
+		s.wantTheRest(t)
+		taken := s.letters.all()
+		if !m.died.Load() || len(taken) != 2 || taken[0].EventID != taken[1].EventID {
+			t.Errorf("dead letters %+v, want one twice, so that a broker that tells duplicates has it once", taken)
+		}
+	})
+}
+
+// late is a parking whose claims take long to come.
+type late struct {
+	consumer.Parking
+	claimed atomic.Pointer[time.Time]
+}
+
+func (l *late) Claim(ctx context.Context, name string, lease time.Duration, limit int) (*consumer.ParkedKey, error) {
+	k, err := l.Parking.Claim(ctx, name, lease, limit)
+	if now := time.Now(); k != nil {
+		l.claimed.Store(&now)
+		time.Sleep(100 * time.Millisecond)
+	}
+	return k, err
+}
+
+func TestNoParkedMessageIsHandledBeyondTheClaim(t *testing.T) {
+	l := &late{}
+	var beyond atomic.Int64
+	s, parked := poisonStage(t, testdb.SQLite(t), func(c *consumer.Config) {
+		l.Parking, c.Parking = c.Parking, l
+		handle := c.Handler
+		c.Handler = func(ctx context.Context, batch []inbox.Message) []inbox.Result {
+			if deadline, ok := ctx.Deadline(); ok {
+				beyond.Store(int64(deadline.Sub(l.claimed.Load().Add(c.ParkingLease))))
+			}
+			return handle(ctx, batch)
+		}
+		c.ParkingLease = time.Minute
+	})
+	if err := s.parking.Retry(t.Context(), parked.ID); err != nil {
+		t.Fatal(err)
+	}
+	await.True(t, time.Minute, "the key is tried", func() bool { return beyond.Load() != 0 })
+	if d := time.Duration(beyond.Load()); d > 0 {
+		t.Errorf("the handler may work %v longer than the claim is held", d)
+	}
 }
 
 // Keys are parked and rejoin all the time while their messages keep coming.

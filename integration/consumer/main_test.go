@@ -11,6 +11,7 @@ import (
 	"github.com/postrider/postrider/consumer/parking"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/integration/internal/testdb"
+	"github.com/postrider/postrider/relay"
 )
 
 // stream is a source of what is sent to it, in order, without lanes. It counts what was acknowledged.
@@ -80,6 +81,41 @@ func (s *stream) Pause(string)                 {}
 func (s *stream) Resume(string)                {}
 func (s *stream) Flush(context.Context) error  { return nil }
 func (s *stream) Close() error                 { return nil }
+
+// letters is a sink that keeps what is published, and takes nothing while refused is set.
+type letters struct {
+	mu      sync.Mutex
+	taken   []relay.Message
+	refused error
+}
+
+func (l *letters) Publish(_ context.Context, batch []relay.Message) (outcomes []relay.Outcome) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, m := range batch {
+		if l.refused != nil {
+			outcomes = append(outcomes, relay.Permanent(l.refused))
+			continue
+		}
+		l.taken = append(l.taken, m)
+		outcomes = append(outcomes, relay.Published("memory:"+m.Topic))
+	}
+	return outcomes
+}
+
+func (l *letters) refuse(err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refused = err
+}
+
+func (l *letters) all() []relay.Message {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.taken[:len(l.taken):len(l.taken)]
+}
+
+func (l *letters) Close() error { return nil }
 
 func newParking(t *testing.T, db testdb.Database) *parking.Table {
 	t.Helper()

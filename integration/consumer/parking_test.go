@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -161,16 +162,220 @@ func TestPeopleSeeWhatIsParkedAndRetryItNow(t *testing.T) {
 			got.DueSeconds < 3500 || got.DueSeconds > 3600 || !got.FirstFailedAt.Equal(busy.FirstAt) || time.Since(got.At).Abs() > time.Minute {
 			t.Errorf("%+v", got)
 		}
-		for _, want := range []bool{true, false} {
-			if due, err := p.Retry(t.Context(), billing, got.ID); due != want || err != nil {
-				t.Errorf("retried %v, %v; want %v", due, err, want)
-			}
-			if want {
-				wantIDs(t, claim(t, p, time.Minute), "1", "2")
-			}
-		}
+		retry(t, p, got.ID)
+		k := claim(t, p, time.Minute)
+		wantIDs(t, k, "1", "2")
 		if list, err := p.List(t.Context(), billing, 10); err != nil || !list[0].Claimed {
 			t.Errorf("%+v, %v", list, err)
+		}
+		for _, asked := range []bool{true, false} { // while it is being tried, and not
+			if asked {
+				retry(t, p, k.Messages[1].ID) // any message of the key names it
+			}
+			settle(t, p, k, 0, later)
+			if k = claim(t, p, time.Minute); (k != nil) != asked {
+				t.Errorf("claimed %+v, want one due: %v", k, asked)
+			}
+		}
+		if err := p.Retry(t.Context(), got.ID+2); !errors.Is(err, parking.ErrNotParked) {
+			t.Errorf("retried what is not parked: %v", err)
+		}
+	})
+}
+
+func retry(t *testing.T, p *parking.Table, id int64) {
+	t.Helper()
+	if err := p.Retry(t.Context(), id); err != nil {
+		t.Error(err)
+	}
+}
+
+func settle(t *testing.T, p *parking.Table, k *consumer.ParkedKey, done int, next consumer.ParkedFailure) {
+	t.Helper()
+	if _, err := p.Settle(t.Context(), k, done, &next); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPeopleSeeAllConsumersAndRetryAllKeys(t *testing.T) {
+	testdb.All(t, func(t *testing.T, db testdb.Database) {
+		p := newParking(t, db)
+		later := busy
+		later.After = time.Hour
+		park(t, p, "orders\x00a", later, message("a", "1", 1))
+		if err := p.Park(t.Context(), "shipping", "\x002\x00memory:orders@2", []inbox.Message{message("", "2", 2)}, later); err != nil {
+			t.Fatal(err)
+		}
+		park(t, p, "orders\x00b", later, message("b", "3", 3))
+		for name, want := range map[string][]string{"": {"1", "2", "3"}, billing: {"1", "3"}, "shipping": {"2"}, "other": nil} {
+			list, err := p.List(t.Context(), name, 10)
+			var got []string
+			for _, l := range list {
+				got = append(got, l.EventID)
+				if l.Topic != "orders" || l.Key != map[string]string{"1": "a", "2": "", "3": "b"}[l.EventID] {
+					t.Errorf("topic %q, key %q of %s", l.Topic, l.Key, l.EventID)
+				}
+			}
+			if slices.Sort(got); err != nil || !slices.Equal(got, want) {
+				t.Errorf("consumer %q: parked %v, %v", name, got, err)
+			}
+		}
+		if list, err := p.List(t.Context(), "", 2); err != nil || len(list) != 2 {
+			t.Errorf("%+v, %v", list, err)
+		}
+		for _, all := range []struct {
+			name string
+			keys int64
+		}{{"other", 0}, {billing, 2}, {"", 3}} {
+			if n, err := p.RetryAll(t.Context(), all.name); n != all.keys || err != nil {
+				t.Errorf("consumer %q: retried %d, %v", all.name, n, err)
+			}
+		}
+		for range 2 {
+			if claim(t, p, time.Minute) == nil {
+				t.Error("a key is not due")
+			}
+		}
+	})
+}
+
+// newAudit makes the tables of the inbox. What it returns reads the lines of the audit.
+func newAudit(t *testing.T, db testdb.Database) func() []string {
+	t.Helper()
+	tables, err := inbox.NewTables(db.Dialect, "")
+	if err == nil {
+		err = tables.Init(t.Context(), db.DB)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() (lines []string) {
+		rows, err := db.QueryContext(t.Context(), "SELECT who, action, reason, consumer, dedup_key FROM inbox_audit ORDER BY id")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer rows.Close()
+		for rows.Next() {
+			var who, action, reason, name, key string
+			if err := rows.Scan(&who, &action, &reason, &name, &key); err != nil {
+				t.Fatal(err)
+			}
+			lines = append(lines, strings.Join([]string{who, action, reason, name, key}, "|"))
+		}
+		return lines
+	}
+}
+
+func giveUp(t *testing.T, p *parking.Table, id int64) {
+	t.Helper()
+	if err := p.GiveUp(t.Context(), id, "ann", "it's \x00broken"); err != nil {
+		t.Error(err)
+	}
+}
+
+// givenUp tells which messages of a key are marked.
+func givenUp(k *consumer.ParkedKey) (marks []bool) {
+	for _, m := range k.Messages {
+		if m.GivenUp != nil && *m.GivenUp != (consumer.GivenUp{By: "ann", Reason: "it's \uFFFDbroken"}) {
+			panic(fmt.Sprintf("%+v", m.GivenUp))
+		}
+		marks = append(marks, m.GivenUp != nil)
+	}
+	return marks
+}
+
+func TestAMessageThatPeopleGiveUpIsMarkedAndItsKeyDue(t *testing.T) {
+	testdb.All(t, func(t *testing.T, db testdb.Database) {
+		p, audit := newParking(t, db), newAudit(t, db)
+		later := busy
+		later.After = time.Hour
+		odd := message("k", "\x00"+strings.Repeat("é", 300), 2)
+		park(t, p, "orders\x00k", later, message("k", "1", 1), odd, message("k", "3", 3))
+		list, err := p.List(t.Context(), billing, 10)
+		if err != nil || len(list) != 1 {
+			t.Fatalf("%+v, %v", list, err)
+		}
+		for _, id := range []int64{list[0].ID, list[0].ID, list[0].ID + 1} { // the first one twice
+			giveUp(t, p, id)
+		}
+		shown, messages, err := p.Show(t.Context(), list[0].ID, 2)
+		if err != nil || shown.GivenUp == nil || shown.GivenUp.By != "ann" || shown.Messages != 3 || len(messages) != 2 {
+			t.Errorf("shown %+v, %d messages, %v", shown, len(messages), err)
+		}
+		k := claim(t, p, time.Minute)
+		if k == nil || !slices.Equal(givenUp(k), []bool{true, true, false}) {
+			t.Fatalf("claimed %+v", k)
+		}
+		one, two := "ann|give up|it's \uFFFDbroken|billing|1", "ann|give up|it's \uFFFDbroken|billing|\uFFFD"+strings.Repeat("é", 254)
+		if lines := audit(); !slices.Equal(lines, []string{one, one, two}) {
+			t.Errorf("audit %q", lines)
+		}
+	})
+}
+
+func TestGivingUpWhileAKeyIsBeingTried(t *testing.T) {
+	testdb.All(t, func(t *testing.T, db testdb.Database) {
+		p, audit := newParking(t, db), newAudit(t, db)
+		park(t, p, "k", busy, message("k", "1", 1), message("k", "2", 2), message("k", "3", 3))
+		k := claim(t, p, time.Minute)
+		later := busy
+		later.After = time.Hour
+
+		giveUp(t, p, k.Messages[0].ID)
+		if other := claim(t, p, time.Minute); other != nil {
+			t.Errorf("a claim that is held was taken: %+v", other)
+		}
+		settle(t, p, k, 0, later) // it has failed: the mark is looked at now and not in an hour
+		if k = claim(t, p, time.Minute); k == nil || !slices.Equal(givenUp(k), []bool{true, false, false}) {
+			t.Fatalf("claimed %+v", k)
+		}
+		settle(t, p, k, 0, later) // its dead letter was refused: it waits
+		if other := claim(t, p, time.Minute); other != nil {
+			t.Errorf("claimed %+v at once after it could not be ended", other)
+		}
+		retry(t, p, k.Messages[0].ID)
+		k = claim(t, p, time.Minute)
+		settle(t, p, k, 1, busy) // it was ended, or applied: its mark is gone with it
+		if k = claim(t, p, time.Minute); k == nil || !slices.Equal(givenUp(k), []bool{false, false}) {
+			t.Fatalf("claimed %+v", k)
+		}
+		giveUp(t, p, k.Messages[0].ID)
+		settle(t, p, k, 1, busy) // applied meanwhile: the next one has no mark
+		if k = claim(t, p, time.Minute); k == nil || !slices.Equal(givenUp(k), []bool{false}) {
+			t.Fatalf("claimed %+v", k)
+		}
+		if lines := audit(); len(lines) != 2 {
+			t.Errorf("audit %q", lines)
+		}
+	})
+}
+
+func TestWhatCannotBeGivenUp(t *testing.T) {
+	testdb.All(t, func(t *testing.T, db testdb.Database) {
+		p := newParking(t, db)
+		park(t, p, "k", busy, message("k", "1", 1), message("k", "2", 2))
+		k := claim(t, p, time.Minute)
+		if err := p.GiveUp(t.Context(), k.Messages[0].ID, "ann", "broken"); !errors.Is(err, parking.ErrNoTables) {
+			t.Errorf("given up without an audit: %v", err)
+		}
+		if shown, _, err := p.Show(t.Context(), k.Messages[0].ID, 1); err != nil || shown.GivenUp != nil {
+			t.Errorf("marked without an audit: %+v, %v", shown, err)
+		}
+		audit := newAudit(t, db)
+		for _, action := range [][2]string{{"", "broken"}, {"ann", ""}, {strings.Repeat("x", 256), "broken"}} {
+			if err := p.GiveUp(t.Context(), k.Messages[0].ID, action[0], action[1]); err == nil {
+				t.Errorf("given up by %q because of %q", action[0], action[1])
+			}
+		}
+		settle(t, p, k, 1, busy)
+		if err := p.GiveUp(t.Context(), k.Messages[0].ID, "ann", "broken"); !errors.Is(err, parking.ErrNotParked) {
+			t.Errorf("given up after it was applied: %v", err)
+		}
+		if _, _, err := p.Show(t.Context(), k.Messages[0].ID, 1); !errors.Is(err, parking.ErrNotParked) {
+			t.Errorf("shown after it was applied: %v", err)
+		}
+		if k = claim(t, p, time.Minute); k == nil || !slices.Equal(givenUp(k), []bool{false}) || len(audit()) != 0 {
+			t.Errorf("claimed %+v, audit %q", k, audit())
 		}
 	})
 }
@@ -213,4 +418,53 @@ func TestOfSeveralProcessesEachClaimsAnotherKey(t *testing.T) {
 			t.Errorf("%d keys were claimed, want %d", len(seen), keys)
 		}
 	})
+}
+
+// A message is given up, with its line, or it is gone, whoever comes first.
+func TestGivingUpWhatIsBeingApplied(t *testing.T) {
+	const messages = 60
+	testdb.All(t, func(t *testing.T, db testdb.Database) {
+		p, audit := newParking(t, db), newAudit(t, db)
+		var all []inbox.Message
+		for i := range messages {
+			all = append(all, message("k", fmt.Sprint(i), i))
+		}
+		park(t, p, "k", consumer.ParkedFailure{}, all...)
+		_, shown, err := p.Show(t.Context(), first(t, p), messages)
+		if err != nil || len(shown) != messages {
+			t.Fatalf("%d messages, %v", len(shown), err)
+		}
+		ended := make(chan int)
+		go func() {
+			given := 0
+			for _, m := range shown {
+				switch err := p.GiveUp(t.Context(), m.ID, "ann", "broken"); {
+				case err == nil:
+					given++
+				case !errors.Is(err, parking.ErrNotParked):
+					t.Error(err)
+				}
+			}
+			ended <- given
+		}()
+		for _, m := range shown {
+			k, err := p.Claim(t.Context(), billing, time.Minute, 1)
+			if err != nil || k == nil || k.Messages[0].ID != m.ID {
+				t.Fatalf("claimed %+v, %v; want message %d", k, err, m.ID)
+			}
+			settle(t, p, k, 1, consumer.ParkedFailure{})
+		}
+		if given := <-ended; given != len(audit()) || given == 0 {
+			t.Errorf("%d messages were given up, %d lines in the audit", given, len(audit()))
+		}
+	})
+}
+
+func first(t *testing.T, p *parking.Table) int64 {
+	t.Helper()
+	list, err := p.List(t.Context(), billing, 1)
+	if err != nil || len(list) != 1 {
+		t.Fatalf("parked %+v, %v", list, err)
+	}
+	return list[0].ID
 }

@@ -9,7 +9,9 @@ CREATE TABLE IF NOT EXISTS {keys} (
   attempts        int          NOT NULL, -- of the first message
   class           varchar(32)  NOT NULL, -- of its last error
   error           text         NOT NULL,
+  letter_error    text         NOT NULL DEFAULT (''), -- why its dead letter could not be written
   first_failed_at varchar(32)  NOT NULL, -- RFC 3339, by the consumer's clock
+  asked           boolean      NOT NULL DEFAULT false, -- people want a try: the one after the claim is due at once
   revision        bigint       NOT NULL DEFAULT 0,
   PRIMARY KEY (consumer, key_hash),
   INDEX {due_index} (consumer, due_at)
@@ -24,6 +26,8 @@ CREATE TABLE IF NOT EXISTS {parked} (
   envelope    longtext     NOT NULL, -- JSON: everything but the payload
   payload     longblob     NOT NULL,
   parked_at   datetime(6)  NOT NULL DEFAULT (utc_timestamp(6)),
+  given_up_by varchar(255), -- who has decided that it is not applied; null unless somebody has
+  given_up_reason text,
   INDEX {order_index} (consumer, key_hash, id),
   UNIQUE INDEX {source_index} (consumer, key_hash, source_hash)
-) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 {exact}
+) ENGINE = InnoDB DEFAULT CHARACTER SET utf8mb4 {exact};

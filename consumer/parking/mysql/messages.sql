@@ -1,2 +1,2 @@
 -- Parameters: 1 consumer, 2 hash of the key, 3 limit. Returns its first messages, in order.
-SELECT id, envelope, payload FROM {parked} WHERE consumer = ? AND key_hash = ? ORDER BY id LIMIT ?
+SELECT id, envelope, payload, given_up_by, given_up_reason FROM {parked} WHERE consumer = ? AND key_hash = ? ORDER BY id LIMIT ?

@@ -1,2 +1,4 @@
--- Parameters: 1 consumer, 2 hash of the key. No row: it is not parked, or is being tried.
-UPDATE {keys} SET due_at = utc_timestamp(6), revision = revision + 1 WHERE consumer = ? AND key_hash = ? AND claim_token IS NULL
+-- Parameters: 1 consumer, 2 hash of the key. Locks it and makes it due at once; one that is claimed is due once its claim is given back.
+-- No row: it is not parked.
+UPDATE {keys} SET due_at = CASE WHEN claim_token IS NULL THEN utc_timestamp(6) ELSE due_at END, asked = true, revision = revision + 1
+WHERE consumer = ? AND key_hash = ?

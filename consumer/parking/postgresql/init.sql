@@ -12,7 +12,9 @@ CREATE TABLE IF NOT EXISTS {keys} (
   attempts        integer     NOT NULL, -- of the first message
   class           text        NOT NULL, -- of its last error
   error           text        NOT NULL,
+  letter_error    text        NOT NULL DEFAULT '', -- why its dead letter could not be written
   first_failed_at text        NOT NULL, -- RFC 3339, by the consumer's clock
+  asked           boolean     NOT NULL DEFAULT false, -- people want a try: the one after the claim is due at once
   revision        bigint      NOT NULL DEFAULT 0,
   PRIMARY KEY (consumer, key_hash)
 );
@@ -26,7 +28,9 @@ CREATE TABLE IF NOT EXISTS {parked} (
   source_hash text,                           -- SHA-256 of event id and coordinates; null without an event id
   envelope    text        NOT NULL,           -- JSON: everything but the payload
   payload     bytea       NOT NULL,
-  parked_at   timestamptz NOT NULL DEFAULT now()
+  parked_at   timestamptz NOT NULL DEFAULT now(),
+  given_up_by text, -- who has decided that it is not applied; null unless somebody has
+  given_up_reason text
 );
 CREATE INDEX IF NOT EXISTS {order_index} ON {parked} (consumer, key_hash, id);
-CREATE UNIQUE INDEX IF NOT EXISTS {source_index} ON {parked} (consumer, key_hash, source_hash)
+CREATE UNIQUE INDEX IF NOT EXISTS {source_index} ON {parked} (consumer, key_hash, source_hash);

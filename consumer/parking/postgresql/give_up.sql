@@ -1,0 +1,2 @@
+-- Parameters: 1 who gives it up, 2 reason, 3 id of the message. Its key is locked.
+UPDATE {parked} SET given_up_by = $1, given_up_reason = $2 WHERE id = $3
