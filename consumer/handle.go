@@ -425,7 +425,8 @@ func (e *engine) applyParked(ctx context.Context, k *ParkedKey) (done int, next 
 	case fit == len(items):
 		return fit, nil
 	case k.Messages[fit].GivenUp == nil:
-		return e.parkedFailure(ctx, items[fit], fit, inbox.Malformed(errors.New("the event type is unknown to the consumer: see Config.Types")))
+		unknown := inbox.Malformed(errors.New("the event type is unknown to the consumer: see Config.Types"))
+		return e.parkedFailure(ctx, items[fit], fit, unknown)
 	case fit == 0:
 		return e.endGivenUp(ctx, k.Messages[0], 0, k.Failure)
 	default:
@@ -461,8 +462,9 @@ func (e *engine) parkedFailure(ctx context.Context, it *item, done int, err erro
 func (e *engine) endGivenUp(ctx context.Context, given ParkedMessage, done int, last ParkedFailure) (int, *ParkedFailure) {
 	m, now := given.Message, time.Now()
 	end := e.cfg.policyOf(m.EventType()).Exhausted.step()
-	e.cfg.Logger.Warn("a parked message was given up by people", "message", m.String(), "by", given.GivenUp.By, "reason", given.GivenUp.Reason, "next", end)
-	f := failure{err: given.GivenUp.over(last), attempts: last.Attempts, first: last.FirstAt, last: now}
+	g := given.GivenUp
+	e.cfg.Logger.Warn("a parked message was given up by people", "message", m.String(), "by", g.By, "reason", g.Reason, "next", end)
+	f := failure{err: g.over(last), attempts: last.Attempts, first: last.FirstAt, last: now}
 	if f.first.IsZero() {
 		f.first = now
 	}
@@ -486,7 +488,9 @@ func (g *GivenUp) over(last ParkedFailure) error {
 }
 
 // endParked ends a parked message behind done others. When its dead letter cannot be written it stays, with what is known of it.
-func (e *engine) endParked(ctx context.Context, m inbox.Message, done int, end step, f failure, known ParkedFailure) (int, *ParkedFailure) {
+func (e *engine) endParked(
+	ctx context.Context, m inbox.Message, done int, end step, f failure, known ParkedFailure,
+) (int, *ParkedFailure) {
 	if end == stepDrop {
 		e.watch.dropped(m, f.err)
 		return done + 1, nil

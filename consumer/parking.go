@@ -27,8 +27,9 @@ type Parking interface {
 	Claim(ctx context.Context, consumer string, lease time.Duration, limit int) (*ParkedKey, error)
 
 	// Settle removes the first done messages of a claimed key, gives the claim back, and puts next in the place of what is known of
-	// the failure: nil when the rest is due at once, as it also is when people have asked for a try since the claim. It reports whether the key has rejoined, because no message is left. When the claim
-	// has run out and another has taken the key it changes nothing, and the error is ErrClaimLost.
+	// the failure: nil when the rest is due at once, as it also is when people have asked for a try since the claim. It reports
+	// whether the key has rejoined, because no message is left. When the claim has run out and another has taken the key it
+	// changes nothing, and the error is ErrClaimLost.
 	Settle(ctx context.Context, claimed *ParkedKey, done int, next *ParkedFailure) (rejoined bool, err error)
 }
 

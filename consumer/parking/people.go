@@ -161,8 +161,8 @@ func (t *Table) RetryAll(ctx context.Context, name string) (n int64, err error) 
 
 // GiveUp marks the parked message with the id as one that is not to be applied, and makes its key due at once. The consumer ends the
 // message as Policy.Exhausted says when its turn comes, with who and reason in the error of its dead letter, and goes on with the
-// next one of the key. One that is being applied at this moment is applied, unless that fails. A message that is given up again has the latest
-// reason.
+// next one of the key. One that is being applied at this moment is applied, unless that fails. When a message is given up again
+// the latest reason counts.
 //
 // In the same transaction who and why are written to the audit table of the inbox, neither of which may be empty. The error is
 // ErrNotParked, and nothing is changed, when there is no such message.

@@ -264,6 +264,11 @@ func (c *command) printLetter(l dlt.Letter) error {
 	m := l.Message
 	t := newTable(c.stdout)
 	t.row("letter", m.Coordinates)
+	return c.printMessage(t, m)
+}
+
+// printMessage adds a message to a table, and prints the payload behind it.
+func (c *command) printMessage(t table, m inbox.Message) error {
 	t.row("event_id", m.EventID())
 	t.row("key", m.Key)
 	t.row("stored_at", human.UTC(m.At))
@@ -279,6 +284,11 @@ func (c *command) printLetter(l dlt.Letter) error {
 // fullLetter is a letter with everything.
 type fullLetter struct {
 	letterJSON
+	contentJSON
+}
+
+// contentJSON is what a message holds.
+type contentJSON struct {
 	StoredAt        *time.Time      `json:"stored_at"`
 	Headers         []headerJSON    `json:"headers"`
 	Payload         json.RawMessage `json:"payload"`
@@ -291,18 +301,21 @@ type headerJSON struct {
 }
 
 func newFullLetter(l dlt.Letter) fullLetter {
-	m := l.Message
-	full := fullLetter{letterJSON: newLetterJSON(l), Headers: []headerJSON{}, Payload: m.Payload, PayloadEncoding: "json"}
+	return fullLetter{newLetterJSON(l), newContentJSON(l.Message)}
+}
+
+func newContentJSON(m inbox.Message) contentJSON {
+	content := contentJSON{Headers: []headerJSON{}, Payload: m.Payload, PayloadEncoding: "json"}
 	if !m.At.IsZero() {
 		at := m.At.UTC()
-		full.StoredAt = &at
+		content.StoredAt = &at
 	}
 	for _, h := range m.Headers {
-		full.Headers = append(full.Headers, headerJSON(h))
+		content.Headers = append(content.Headers, headerJSON(h))
 	}
 	if !isJSON(m.Payload) {
-		full.Payload = strconv.AppendQuote(nil, base64.StdEncoding.EncodeToString(m.Payload))
-		full.PayloadEncoding = "base64"
+		content.Payload = strconv.AppendQuote(nil, base64.StdEncoding.EncodeToString(m.Payload))
+		content.PayloadEncoding = "base64"
 	}
-	return full
+	return content
 }

@@ -32,7 +32,7 @@ func (c *command) inbox() *cobra.Command {
 			})
 		},
 	})
-	cmd.AddCommand(c.inboxForget(), c.inboxInit())
+	cmd.AddCommand(c.inboxForget(), c.inboxInit(), c.parked())
 	return cmd
 }
 

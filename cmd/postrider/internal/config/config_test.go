@@ -113,7 +113,7 @@ func TestEveryValueIsRead(t *testing.T) {
 				Retry: Retry{Schedule: []time.Duration{time.Second}, Jitter: 0.055}, OnDead: ContinueKey},
 			{EventType: "*", Sink: "out", Topic: "plain", Key: "{key}", Headers: HeadersPostrider, Retry: schedule, OnDead: HoldKey},
 		},
-		Inbox: Inbox{DSN: "mysql://app@db/consumers", Database: MySQL, Table: "app.receipts"},
+		Inbox: Inbox{DSN: "mysql://app@db/consumers", Database: MySQL, Table: "app.receipts", Parked: "app.parked"},
 		Admin: Admin{Listen: "0.0.0.0:8970", Token: "t"},
 		Log:   Log{Level: slog.LevelDebug, Format: LogJSON},
 	}

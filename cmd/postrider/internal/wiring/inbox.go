@@ -9,13 +9,15 @@ import (
 	"time"
 
 	"github.com/postrider/postrider/cmd/postrider/internal/config"
+	"github.com/postrider/postrider/consumer/parking"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/operator"
 )
 
-// Inbox is where the consumers of a configuration keep their receipts.
+// Inbox is where the consumers of a configuration keep their receipts and park messages.
 type Inbox struct {
 	*inbox.Tables
+	Parked  *parking.Table
 	DB      *sql.DB
 	Address string // the DSN without its passwords
 	Table   string
@@ -50,7 +52,12 @@ func CreateInbox(c *config.Config) (*Inbox, error) {
 		return nil, &ConfigError{"inbox.dsn", err}
 	}
 	limitPool(db, 0)
-	return &Inbox{Tables: tables, DB: db, Address: config.MaskDSN(c.Inbox.DSN.Reveal()), Table: c.Inbox.Table}, nil
+	parked, err := parking.New(db, parking.Config{Dialect: database.dialect, Table: c.Inbox.Parked, Receipts: c.Inbox.Table})
+	if err != nil {
+		db.Close()
+		return nil, &ConfigError{"inbox.parked", err}
+	}
+	return &Inbox{Tables: tables, Parked: parked, DB: db, Address: config.MaskDSN(c.Inbox.DSN.Reveal()), Table: c.Inbox.Table}, nil
 }
 
 // receipts lists who has applied an event. It returns none when there is no inbox.
