@@ -259,8 +259,9 @@ func TestAMessageThatWasGivenUpStaysUntilItsDeadLetterIsWritten(t *testing.T) {
 			if err != nil || len(messages) != 3 || messages[0].GivenUp == nil || messages[1].GivenUp != nil {
 				t.Fatalf("messages %+v, %v", messages, err)
 			}
-			if p.Error != parked.Error || p.Attempts != parked.Attempts || p.Class != parked.Class || p.LetterError != "orders.dlt: no such topic" {
-				t.Errorf("parked %+v", p)
+			got := [3]any{p.Error, p.Attempts, p.LetterError}
+			if want := [3]any{parked.Error, parked.Attempts, "orders.dlt: no such topic"}; got != want {
+				t.Errorf("parked with %v, want %v", got, want)
 			}
 			if err := s.parking.Retry(t.Context(), parked.ID); err != nil {
 				t.Fatal(err)
@@ -332,7 +333,7 @@ func (l *late) Claim(ctx context.Context, name string, lease time.Duration, limi
 	k, err := l.Parking.Claim(ctx, name, lease, limit)
 	if now := time.Now(); k != nil {
 		l.claimed.Store(&now)
-		time.Sleep(100 * time.Millisecond)
+		<-time.After(100 * time.Millisecond)
 	}
 	return k, err
 }

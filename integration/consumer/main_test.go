@@ -4,6 +4,7 @@ package consumer
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -112,7 +113,7 @@ func (l *letters) refuse(err error) {
 func (l *letters) all() []relay.Message {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.taken[:len(l.taken):len(l.taken)]
+	return slices.Clone(l.taken)
 }
 
 func (l *letters) Close() error { return nil }

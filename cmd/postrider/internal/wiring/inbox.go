@@ -54,8 +54,7 @@ func CreateInbox(c *config.Config) (*Inbox, error) {
 	limitPool(db, 0)
 	parked, err := parking.New(db, parking.Config{Dialect: database.dialect, Table: c.Inbox.Parked, Receipts: c.Inbox.Table})
 	if err != nil {
-		db.Close()
-		return nil, &ConfigError{"inbox.parked", err}
+		return nil, errors.Join(&ConfigError{"inbox.parked", err}, db.Close())
 	}
 	return &Inbox{Tables: tables, Parked: parked, DB: db, Address: config.MaskDSN(c.Inbox.DSN.Reveal()), Table: c.Inbox.Table}, nil
 }
