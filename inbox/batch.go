@@ -40,16 +40,20 @@ func HandlerIn[T any](in *Inbox, begin Begin[T], effect BatchEffect[T]) func(ctx
 
 // ProcessBatchIn is Inbox.ProcessBatch with transactions of any kind.
 func ProcessBatchIn[T any](ctx context.Context, in *Inbox, begin Begin[T], messages []Message, effect BatchEffect[T]) []Result {
-	b := &batch[T]{in: in, begin: begin, effect: protected(effect), results: make([]Result, len(messages)), blocked: map[string]bool{}}
+	return processBatch(ctx, &in.identity, databaseOf(in, begin), messages, effect)
+}
+
+func processBatch[T any](ctx context.Context, id *identity, db database[T], messages []Message, effect BatchEffect[T]) []Result {
+	b := &batch[T]{id: id, db: db, effect: protected(effect), results: make([]Result, len(messages)), blocked: map[string]bool{}}
 	b.add(messages)
 	b.process(ctx)
 	return b.results
 }
 
-// batch is the work of one ProcessBatchIn.
+// batch is the work of one processBatch.
 type batch[T any] struct {
-	in      *Inbox
-	begin   Begin[T]
+	id      *identity
+	db      database[T]
 	effect  BatchEffect[T]
 	results []Result
 	blocked map[string]bool    // keys of which a message has failed
@@ -70,7 +74,7 @@ func (b *batch[T]) add(messages []Message) {
 		if b.isSkipped(i, m) {
 			continue
 		}
-		e, err := b.in.entryOf(m)
+		e, err := b.id.entryOf(m)
 		if err != nil {
 			b.fail(i, m, err)
 			continue
@@ -110,7 +114,7 @@ func (b *batch[T]) process(ctx context.Context) {
 		return
 	}
 	entries, _ := distinct(b.items)
-	b.known = metBefore(ctx, b.in, b.begin, entries)
+	b.known = b.id.metBefore(ctx, b.db.read, entries)
 	err := b.try(ctx, b.items)
 	switch {
 	case err == nil:
@@ -156,28 +160,25 @@ func (b *batch[T]) try(ctx context.Context, items []item) error {
 		b.succeed(items, fresh, b.known)
 		return nil
 	}
-	var met map[string]Receipt
-	err := again(ctx, func() error {
-		return transact(ctx, b.begin, func(tx Transaction[T]) error {
-			receipts, err := usable(tx.Receipts)
-			if err != nil {
-				return err
-			}
-			if met, err = b.in.writeReceipts(ctx, receipts, unique); err != nil {
-				return err
-			}
-			maps.Copy(met, b.known)
-			if messages := unmet(fresh, met); len(messages) > 0 {
-				return b.effect(ctx, tx.Tx, messages)
-			}
-			return nil
-		})
+	met := make(map[string]Receipt)
+	err := b.db.transact(ctx, func(ctx context.Context, tx T, write writeFunc) error {
+		receipts, err := write(ctx, unique)
+		if err != nil {
+			return err
+		}
+		clear(met)
+		maps.Copy(met, receipts)
+		maps.Copy(met, b.known)
+		if messages := unmet(fresh, met); len(messages) > 0 {
+			return b.effect(ctx, tx, messages)
+		}
+		return nil
 	})
 	if err != nil {
-		return classified(err)
+		return err
 	}
 	b.succeed(items, fresh, met)
-	b.in.remember(ctx, unique)
+	b.id.remember(ctx, unique)
 	return nil
 }
 
@@ -209,7 +210,7 @@ func (b *batch[T]) succeed(items, fresh []item, met map[string]Receipt) {
 	applied := make(map[string]Receipt, len(fresh))
 	for _, it := range fresh {
 		if _, found := met[it.entry.DedupKey]; !found {
-			applied[it.entry.DedupKey] = b.in.written(&it.entry)
+			applied[it.entry.DedupKey] = b.id.written(&it.entry)
 			b.results[it.place] = Result{Outcome: Applied, Receipt: applied[it.entry.DedupKey]}
 		}
 	}

@@ -47,8 +47,12 @@ func (in *Inbox) clean(ctx context.Context, db *sql.DB) (removed int64, err erro
 // RunCleaner calls Clean about once a minute until ctx ends. It blocks. Every process of a consumer may run it. failed, which
 // may be nil, is called with each error; the next minute is another attempt.
 func (in *Inbox) RunCleaner(ctx context.Context, db *sql.DB, failed func(error)) {
+	runCleaner(ctx, func(ctx context.Context) (int64, error) { return in.Clean(ctx, db) }, failed)
+}
+
+func runCleaner(ctx context.Context, clean func(context.Context) (int64, error), failed func(error)) {
 	for {
-		if _, err := in.Clean(ctx, db); err != nil && ctx.Err() == nil && failed != nil {
+		if _, err := clean(ctx); err != nil && ctx.Err() == nil && failed != nil {
 			failed(err)
 		}
 		select {

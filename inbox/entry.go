@@ -19,20 +19,20 @@ type entry struct {
 }
 
 // entryOf returns the receipt for a message, or a *KeyError or another error of ClassMalformed.
-func (in *Inbox) entryOf(m Message) (*entry, error) {
+func (id *identity) entryOf(m Message) (*entry, error) {
 	eventID := m.EventID()
 	key := eventID
-	if in.dedupKey != nil {
+	if id.dedupKey != nil {
 		var err error
-		if key, err = in.dedupKey(m); err != nil {
+		if key, err = id.dedupKey(m); err != nil {
 			return nil, malformedUnlessClassified(fmt.Errorf("dedup key: %w", err))
 		}
 	} else if eventID == "" {
-		return nil, &KeyError{Consumer: in.consumer, Problem: "the message carries no event id: its producer must send one, as header " +
+		return nil, &KeyError{Consumer: id.consumer, Problem: "the message carries no event id: its producer must send one, as header " +
 			eventIDHeaders[0] + " for example, or Config.DedupKey must find a key elsewhere"}
 	}
 	if problem := problemOf(key); problem != "" {
-		return nil, &KeyError{Consumer: in.consumer, DedupKey: key, Problem: "the dedup key " + problem}
+		return nil, &KeyError{Consumer: id.consumer, DedupKey: key, Problem: "the dedup key " + problem}
 	}
 	if eventID == key || problemOf(eventID) != "" {
 		eventID = ""
@@ -47,6 +47,11 @@ func malformedUnlessClassified(err error) error {
 	return Malformed(err)
 }
 
+// sortByKey brings entries into the order of their keys: whoever locks several locks them in that order.
+func sortByKey(entries []*entry) {
+	slices.SortFunc(entries, func(a, b *entry) int { return cmp.Compare(a.DedupKey, b.DedupKey) })
+}
+
 // printable is text as every database takes it.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
@@ -57,10 +62,15 @@ func printable(text string) string {
 	}, strings.ToValidUTF8(text, "\uFFFD"))
 }
 
-// writeReceipts writes receipts in one statement and returns those that it met, by their keys. No two entries have the same
-// key; it brings them into the order of their keys.
+// writerTo writes receipts in one statement.
+func (in *Inbox) writerTo(tx transaction) writeFunc {
+	return func(ctx context.Context, entries []*entry) (map[string]Receipt, error) {
+		return in.writeReceipts(ctx, tx, entries)
+	}
+}
+
 func (in *Inbox) writeReceipts(ctx context.Context, tx transaction, entries []*entry) (met map[string]Receipt, err error) {
-	slices.SortFunc(entries, func(a, b *entry) int { return cmp.Compare(a.DedupKey, b.DedupKey) })
+	sortByKey(entries)
 	found, err := in.receiveAll(ctx, tx, entries)
 	if err != nil {
 		return nil, &databaseError{in.fail("write the receipt to", err)}
@@ -97,11 +107,29 @@ func (in *Inbox) receiveAll(ctx context.Context, tx transaction, entries []*entr
 	return in.readReceipts(ctx, tx.query, in.met, string(text), in.consumer)
 }
 
+// readMet returns the receipts of entries, by their keys.
+func (in *Inbox) readMet(ctx context.Context, tx transaction, entries []*entry) (map[string]Receipt, error) {
+	text, err := json.Marshal(entries)
+	if err != nil {
+		return nil, err
+	}
+	found, err := in.readReceipts(ctx, tx.query, in.met, string(text), in.consumer)
+	return byKey(found), err
+}
+
+func byKey(receipts []Receipt) map[string]Receipt {
+	found := make(map[string]Receipt, len(receipts))
+	for _, r := range receipts {
+		found[r.DedupKey] = r
+	}
+	return found
+}
+
 // written is the receipt of an entry that was new.
-func (in *Inbox) written(e *entry) Receipt {
+func (id *identity) written(e *entry) Receipt {
 	eventID := e.EventID
 	if eventID == "" {
 		eventID = e.DedupKey
 	}
-	return Receipt{Consumer: in.consumer, DedupKey: e.DedupKey, EventID: eventID, Source: e.Source}
+	return Receipt{Consumer: id.consumer, DedupKey: e.DedupKey, EventID: eventID, Source: e.Source}
 }

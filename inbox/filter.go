@@ -2,7 +2,6 @@ package inbox
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 )
 
@@ -58,38 +57,26 @@ func (r *Recent) Applied(_ context.Context, consumer string, keys []string) {
 	}
 }
 
-// metBefore returns the receipts, by their keys, of those entries that the filter takes for applied. It reads them in a transaction
-// of its own that writes nothing: what it does not find, or cannot read, goes the usual way.
-func metBefore[T any](ctx context.Context, in *Inbox, begin Begin[T], entries []*entry) map[string]Receipt {
-	likely := in.likely(ctx, entries)
+// metBefore returns the receipts, by their keys, of those entries that the filter takes for applied. What read does not find, or
+// cannot read, goes the usual way.
+func (id *identity) metBefore(ctx context.Context, read readFunc, entries []*entry) map[string]Receipt {
+	likely := id.likely(ctx, entries)
 	if len(likely) == 0 {
 		return nil
 	}
-	met := make(map[string]Receipt, len(likely))
-	_ = transact(ctx, begin, func(tx Transaction[T]) error {
-		usable, err := usable(tx.Receipts)
-		if err != nil {
-			return err
-		}
-		text, err := json.Marshal(likely)
-		if err != nil {
-			return err
-		}
-		found, err := in.readReceipts(ctx, usable.query, in.met, string(text), in.consumer)
-		for _, r := range found {
-			met[r.DedupKey] = r
-		}
-		return err
-	})
+	met, err := read(ctx, likely)
+	if err != nil {
+		return nil
+	}
 	return met
 }
 
 // likely returns the entries that the filter takes for applied.
-func (in *Inbox) likely(ctx context.Context, entries []*entry) (likely []*entry) {
-	if in.filter == nil || len(entries) == 0 {
+func (id *identity) likely(ctx context.Context, entries []*entry) (likely []*entry) {
+	if id.filter == nil || len(entries) == 0 {
 		return nil
 	}
-	for i, yes := range in.filter.Likely(ctx, in.consumer, keysOf(entries)) {
+	for i, yes := range id.filter.Likely(ctx, id.consumer, keysOf(entries)) {
 		if yes && i < len(entries) {
 			likely = append(likely, entries[i])
 		}
@@ -98,9 +85,9 @@ func (in *Inbox) likely(ctx context.Context, entries []*entry) (likely []*entry)
 }
 
 // remember tells the filter of entries that have receipts.
-func (in *Inbox) remember(ctx context.Context, entries []*entry) {
-	if in.filter != nil && len(entries) > 0 {
-		in.filter.Applied(ctx, in.consumer, keysOf(entries))
+func (id *identity) remember(ctx context.Context, entries []*entry) {
+	if id.filter != nil && len(entries) > 0 {
+		id.filter.Applied(ctx, id.consumer, keysOf(entries))
 	}
 }
 

@@ -70,10 +70,7 @@ type Config struct {
 // for concurrent use.
 type Inbox struct {
 	*Tables
-	consumer     string
-	dedupKey     func(Message) (string, error)
-	window       time.Duration
-	filter       Filter // may be nil
+	identity
 	receive, met string // statements
 }
 
@@ -84,29 +81,15 @@ func New(cfg Config) (*Inbox, error) {
 	if err != nil {
 		mistakes = append(mistakes, err)
 	}
-	if problem := problemOf(cfg.Consumer); problem != "" {
-		mistakes = append(mistakes, fmt.Errorf("Consumer %s: it names who applies, such as billing", problem))
-	}
-	if cfg.Window == 0 {
-		cfg.Window = DefaultWindow
-	}
-	if cfg.Window < time.Second {
-		mistakes = append(mistakes, fmt.Errorf("Window is %v: it must be a second or more", cfg.Window))
+	id, err := Rules{Consumer: cfg.Consumer, DedupKey: cfg.DedupKey, Window: cfg.Window, Filter: cfg.Filter}.identity()
+	if err != nil {
+		mistakes = append(mistakes, err)
 	}
 	if len(mistakes) > 0 {
 		return nil, fmt.Errorf("inbox configuration: %w", errors.Join(mistakes...))
 	}
-	return &Inbox{
-		Tables: tables, consumer: cfg.Consumer, dedupKey: cfg.DedupKey, window: cfg.Window, filter: cfg.Filter,
-		receive: tables.statement("receive"), met: tables.statement("met"),
-	}, nil
+	return &Inbox{Tables: tables, identity: id, receive: tables.statement("receive"), met: tables.statement("met")}, nil
 }
-
-// Consumer returns the name of the consumer.
-func (in *Inbox) Consumer() string { return in.consumer }
-
-// Window returns how long receipts are kept.
-func (in *Inbox) Window() time.Duration { return in.window }
 
 // Apply runs effect within tx, the caller's transaction, unless the receipt for m exists. It blocks while another
 // transaction applies the same. effect is to work within tx. tx must be able to query: *sql.Tx is, and so is each of those
@@ -119,35 +102,15 @@ func (in *Inbox) Window() time.Duration { return in.window }
 func (in *Inbox) Apply(ctx context.Context, tx postrider.Tx, m Message, effect func(ctx context.Context) error) (Result, error) {
 	e, err := in.entryOf(m)
 	if err != nil {
-		return failed(m, classified(err))
+		return failed(m, err)
 	}
-	result, err := in.apply(ctx, tx, e, effect)
+	usable, err := usable(tx)
+	if err != nil {
+		return failed(m, err)
+	}
+	result, err := in.apply(ctx, e, in.writerTo(usable), effect)
 	if err != nil {
 		return failed(m, classified(err))
 	}
 	return result, nil
-}
-
-func (in *Inbox) apply(ctx context.Context, tx postrider.Tx, e *entry, effect func(ctx context.Context) error) (Result, error) {
-	usable, err := usable(tx)
-	if err != nil {
-		return Result{}, err
-	}
-	met, err := in.writeReceipts(ctx, usable, []*entry{e})
-	if err != nil {
-		return Result{}, err
-	}
-	if len(met) > 0 {
-		return Result{Outcome: Duplicate, Receipt: met[e.DedupKey]}, nil
-	}
-	if err := effect(ctx); err != nil {
-		return Result{}, err
-	}
-	return Result{Outcome: Applied, Receipt: in.written(e)}, nil
-}
-
-// failed is the result of a message with an error, twice.
-func failed(m Message, err error) (Result, error) {
-	err = fmt.Errorf("apply %s: %w", m, err)
-	return Result{Err: err}, err
 }

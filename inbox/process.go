@@ -52,25 +52,42 @@ func (in *Inbox) Process(ctx context.Context, db *sql.DB, m Message, effect func
 
 // ProcessIn is Inbox.Process with a transaction of any kind.
 func ProcessIn[T any](ctx context.Context, in *Inbox, begin Begin[T], m Message, effect func(ctx context.Context, tx T) error) (Result, error) {
-	e, err := in.entryOf(m)
-	if err != nil {
-		return failed(m, classified(err))
-	}
-	if met, found := metBefore(ctx, in, begin, []*entry{e})[e.DedupKey]; found {
-		return Result{Outcome: Duplicate, Receipt: met}, nil
-	}
-	var result Result
-	err = again(ctx, func() error {
-		return transact(ctx, begin, func(tx Transaction[T]) (err error) {
-			result, err = in.apply(ctx, tx.Receipts, e, func(ctx context.Context) error { return effect(ctx, tx.Tx) })
+	return process(ctx, &in.identity, databaseOf(in, begin), m, effect)
+}
+
+// databaseOf is the database in which begin begins transactions.
+func databaseOf[T any](in *Inbox, begin Begin[T]) database[T] {
+	return database[T]{transactionsOf(in, begin), readerOf(in, begin)}
+}
+
+// readerOf reads in a transaction of its own.
+func readerOf[T any](in *Inbox, begin Begin[T]) readFunc {
+	return func(ctx context.Context, entries []*entry) (met map[string]Receipt, err error) {
+		err = transact(ctx, begin, func(tx Transaction[T]) error {
+			receipts, err := usable(tx.Receipts)
+			if err != nil {
+				return err
+			}
+			met, err = in.readMet(ctx, receipts, entries)
 			return err
 		})
-	})
-	if err != nil {
-		return failed(m, classified(err))
+		return met, err
 	}
-	in.remember(ctx, []*entry{e})
-	return result, nil
+}
+
+// transactionsOf runs a function again while transactions that begin begins are in the way of others.
+func transactionsOf[T any](in *Inbox, begin Begin[T]) transactFunc[T] {
+	return func(ctx context.Context, f func(context.Context, T, writeFunc) error) error {
+		return classified(again(ctx, func() error {
+			return transact(ctx, begin, func(tx Transaction[T]) error {
+				receipts, err := usable(tx.Receipts)
+				if err != nil {
+					return err
+				}
+				return f(ctx, tx.Tx, in.writerTo(receipts))
+			})
+		}))
+	}
 }
 
 // transact calls f in a transaction and commits it, unless f returns an error or panics.

@@ -24,9 +24,7 @@ func collectionsOf(events *driver.Collection) (collections, error) {
 	if side == "outbox_events" {
 		side = "outbox"
 	}
-	durable := options.Collection().SetReadConcern(readconcern.Majority()).SetWriteConcern(writeconcern.Majority()).
-		SetReadPreference(readpref.Primary())
-	named := func(name string) *driver.Collection { return events.Database().Collection(name, durable) }
+	named := func(name string) *driver.Collection { return durable(events.Database(), name) }
 	return collections{
 		events:    named(events.Name()),
 		keys:      named(side + "_keys"),
@@ -40,6 +38,11 @@ func collectionsOf(events *driver.Collection) (collections, error) {
 		jobs:      named(side + "_jobs"),
 		jobEvents: named(side + "_job_events"),
 	}, nil
+}
+
+func durable(db *driver.Database, name string) *driver.Collection {
+	return db.Collection(name, options.Collection().SetReadConcern(readconcern.Majority()).SetWriteConcern(writeconcern.Majority()).
+		SetReadPreference(readpref.Primary()))
 }
 
 // ours are the collections of an outbox of our own.

@@ -63,6 +63,18 @@ func (e *TransactionError) Error() string {
 	return e.Problem + ": begin a transaction (Session.WithTransaction), write your data in it, and pass the context that it gives you"
 }
 
+// inTransaction returns a *TransactionError unless ctx carries a running transaction.
+func inTransaction(ctx context.Context) error {
+	switch session := driver.SessionFromContext(ctx); {
+	case session == nil:
+		return &TransactionError{"the context carries no session"}
+	case !session.TransactionRunning():
+		return &TransactionError{"the session in the context has no running transaction"}
+	default:
+		return nil
+	}
+}
+
 // Add writes events to the outbox in the transaction that ctx carries, as Session.WithTransaction or
 // NewSessionContext give it, and tells what became of each, in their order. They are published once the transaction
 // has committed, and never if it is aborted.
@@ -80,11 +92,8 @@ func (o *Outbox) Add(ctx context.Context, events ...postrider.Event) ([]postride
 }
 
 func (o *Outbox) add(ctx context.Context, events []postrider.Event) ([]postrider.Added, error) {
-	switch session := driver.SessionFromContext(ctx); {
-	case session == nil:
-		return nil, &TransactionError{"the context carries no session"}
-	case !session.TransactionRunning():
-		return nil, &TransactionError{"the session in the context has no running transaction"}
+	if err := inTransaction(ctx); err != nil {
+		return nil, err
 	}
 	events, err := postrider.Prepare(ctx, o.rules, events)
 	if err != nil {

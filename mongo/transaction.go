@@ -44,9 +44,7 @@ func (s *Store) atomically(ctx context.Context, fn func(ctx context.Context) err
 }
 
 func attempt(ctx context.Context, session *driver.Session, fn func(ctx context.Context) error) error {
-	err := session.StartTransaction(options.Transaction().SetReadConcern(readconcern.Snapshot()).
-		SetWriteConcern(writeconcern.Majority()).SetReadPreference(readpref.Primary()))
-	if err != nil {
+	if err := session.StartTransaction(inOneMoment()); err != nil {
 		return err
 	}
 	if err := fn(driver.NewSessionContext(ctx, session)); err != nil {
@@ -58,6 +56,12 @@ func attempt(ctx context.Context, session *driver.Session, fn func(ctx context.C
 			return err
 		}
 	}
+}
+
+// inOneMoment are the options of a transaction that sees one moment, and whose commit a majority of the members has.
+func inOneMoment() *options.TransactionOptionsBuilder {
+	return options.Transaction().SetReadConcern(readconcern.Snapshot()).SetWriteConcern(writeconcern.Majority()).
+		SetReadPreference(readpref.Primary())
 }
 
 // abort leaves no transaction open, also when ctx has ended. The server ends by itself what it is not told about.
