@@ -77,7 +77,11 @@ const (
 	codeUnauthorized         = 13
 	codeAuthenticationFailed = 18
 	codeNamespaceExists      = 48
+	codeWriteConflict        = 112
 	codeSnapshotUnavailable  = 246
+	codeNoSuchTransaction    = 251
+	codeTransactionTooLarge  = 257
+	codeTransactionTooLong   = 290
 	codeOutOfDiskSpace       = 14031
 )
 

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"go.mongodb.org/mongo-driver/v2/bson"
+	driver "go.mongodb.org/mongo-driver/v2/mongo"
 
 	"github.com/postrider/postrider"
 )
@@ -43,9 +44,9 @@ var rules = bson.M{"$jsonSchema": bson.M{
 func textOf(minLength int) bson.M { return bson.M{"bsonType": "string", "minLength": minLength} }
 func whole(minimum int) bson.M    { return bson.M{"bsonType": bson.A{"int", "long"}, "minimum": minimum} }
 
-// hasRules tells whether the outbox has rules.
-func (s *Store) hasRules(ctx context.Context) (bool, error) {
-	found, err := s.events.Database().ListCollectionSpecifications(ctx, bson.M{"name": s.events.Name()})
+// hasRules tells whether a collection has rules.
+func hasRules(ctx context.Context, c *driver.Collection) (bool, error) {
+	found, err := c.Database().ListCollectionSpecifications(ctx, bson.M{"name": c.Name()})
 	if err != nil || len(found) == 0 {
 		return false, err
 	}
@@ -54,12 +55,12 @@ func (s *Store) hasRules(ctx context.Context) (bool, error) {
 }
 
 // giveRules asks for the privilege to change the collection only where it has no rules yet.
-func (s *Store) giveRules(ctx context.Context) error {
-	if known, err := s.hasRules(ctx); err != nil || known {
+func giveRules(ctx context.Context, c *driver.Collection, rules bson.M) error {
+	if known, err := hasRules(ctx, c); err != nil || known {
 		return err
 	}
-	return s.events.Database().RunCommand(ctx, bson.D{
-		{Key: "collMod", Value: s.events.Name()},
+	return c.Database().RunCommand(ctx, bson.D{
+		{Key: "collMod", Value: c.Name()},
 		{Key: "validator", Value: rules},
 		{Key: "validationLevel", Value: "moderate"}, // a document that broke the rules before can still become DEAD
 	}).Err()

@@ -75,14 +75,19 @@ func (s *Store) findTheirs(ctx context.Context, op string) error {
 
 // create creates a collection where it is missing, and gives the outbox its rules.
 func (s *Store) create(ctx context.Context, c *driver.Collection) error {
-	err := c.Database().CreateCollection(ctx, c.Name())
-	if server, ok := errors.AsType[driver.ServerError](err); ok && server.HasErrorCode(codeNamespaceExists) {
-		err = nil
-	}
-	if err != nil || c != s.events {
+	if err := createCollection(ctx, c); err != nil || c != s.events {
 		return err
 	}
-	return s.giveRules(ctx)
+	return giveRules(ctx, c, rules)
+}
+
+// createCollection creates a collection where it is missing.
+func createCollection(ctx context.Context, c *driver.Collection) error {
+	err := c.Database().CreateCollection(ctx, c.Name())
+	if server, ok := errors.AsType[driver.ServerError](err); ok && server.HasErrorCode(codeNamespaceExists) {
+		return nil
+	}
+	return err
 }
 
 // fits returns the layout, once it was found to fit this code.

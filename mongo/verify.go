@@ -105,7 +105,7 @@ func (s *Store) verifyIndexes(ctx context.Context) (findings []operator.Finding,
 }
 
 func (s *Store) verifyRules(ctx context.Context) ([]operator.Finding, error) {
-	if known, err := s.hasRules(ctx); err != nil || known {
+	if known, err := hasRules(ctx, s.events); err != nil || known {
 		return nil, err
 	}
 	return []operator.Finding{operator.Warning("collection "+s.events.Name(),

@@ -1,6 +1,6 @@
 # shellcheck shell=bash disable=SC2034,SC2154 # names are shared with scripts/services
 # MongoDB 6.0, as a replica set of one, which transactions need. The server comes from a Python wheel, for x86-64 only, and so
-# do the OpenSSL 1.1 that it was built for and the client that sets it up.
+# do the OpenSSL 1.1 that it was built for and the client that sets it up. Tests may make its commands fail (failCommand).
 
 mongodb6_variable=POSTRIDER_TEST_MONGODB6
 mongodb6_port=25416
@@ -30,7 +30,7 @@ mongodb6_prepare() { # DIR PORT
 mongodb6_command() { # DIR PORT
   command=(env "LD_LIBRARY_PATH=$mongodb6_wheels/openssl" "$mongodb6_wheels/fiftyone/db/bin/mongod" --replSet rs0
     --dbpath "$1/data" --bind_ip 127.0.0.1 --port "$2" --nounixsocket --wiredTigerCacheSizeGB 0.25
-    --setParameter diagnosticDataCollectionEnabled=false)
+    --setParameter diagnosticDataCollectionEnabled=false --setParameter enableTestCommands=1)
 }
 
 # A server that nobody has set up yet answers as well, and is set up then.
