@@ -76,11 +76,10 @@ func (in *Inbox) Apply(ctx context.Context, m inbox.Message, effect func(ctx con
 // Process runs effect in a transaction of its own, as Apply does, and commits it, for a majority of the members and with
 // everything in it seen at one moment. When another transaction is in the way it begins again, effect included, for up to two
 // minutes: of deliveries at the same time one is applied, and the others come to meet its receipt. When the connection breaks it
-// begins again up to ten times. A commit whose outcome got lost is resolved that way: the receipt tells it, and the Result is
-// inbox.Duplicate.
+// begins again up to ten times. A commit whose answer got lost is asked for again, as often.
 //
 // When it returns an error nothing was applied, with one exception: after a commit that ended with an error of
-// inbox.ClassUnavailable the outcome is unknown. In either case the message is to be processed again. Errors of the server are
+// inbox.ClassUnavailable the outcome is unknown. In either case the message is to be processed again: the receipt tells then. Errors of the server are
 // of inbox.ClassUnavailable where inbox.Inbox.Process says so.
 func (in *Inbox) Process(ctx context.Context, m inbox.Message, effect func(ctx context.Context) error) (inbox.Result, error) {
 	return in.engine.Process(ctx, m, effect)
@@ -94,7 +93,9 @@ func (in *Inbox) ProcessBatch(ctx context.Context, messages []inbox.Message, eff
 
 // Handler returns ProcessBatch as the handler of a consumer.Consumer.
 func (in *Inbox) Handler(effect func(ctx context.Context, fresh []inbox.Message) error) func(ctx context.Context, messages []inbox.Message) []inbox.Result {
-	return func(ctx context.Context, messages []inbox.Message) []inbox.Result { return in.ProcessBatch(ctx, messages, effect) }
+	return func(ctx context.Context, messages []inbox.Message) []inbox.Result {
+		return in.ProcessBatch(ctx, messages, effect)
+	}
 }
 
 // Clean removes the receipts of the consumer that are older than its window, in chunks, and returns how many they were. It also
@@ -104,4 +105,6 @@ func (in *Inbox) Clean(ctx context.Context) (removed int64, err error) { return 
 
 // RunCleaner calls Clean about once a minute until ctx ends. It blocks. Every process of a consumer may run it. failed, which
 // may be nil, is called with each error; the next minute is another attempt.
-func (in *Inbox) RunCleaner(ctx context.Context, failed func(error)) { in.engine.RunCleaner(ctx, failed) }
+func (in *Inbox) RunCleaner(ctx context.Context, failed func(error)) {
+	in.engine.RunCleaner(ctx, failed)
+}

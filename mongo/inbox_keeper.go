@@ -53,7 +53,7 @@ func (k keeper) attempt(ctx context.Context, f func(ctx context.Context) error) 
 		abort(ctx, session) // the server ends by itself what it is not told about
 		return err
 	}
-	if err := session.CommitTransaction(ctx); err != nil {
+	if err := commit(ctx, session); err != nil {
 		err = fmt.Errorf("commit: %w", err)
 		if isRefusal(err) {
 			return err
@@ -63,16 +63,27 @@ func (k keeper) attempt(ctx context.Context, f func(ctx context.Context) error) 
 	return nil
 }
 
+// commit asks again while it is not known whether the commit took place. A transaction that begins anew would wait for the one
+// that may still be open.
+func commit(ctx context.Context, session *driver.Session) error {
+	for attempt, wait := 1, firstPause; ; attempt, wait = attempt+1, min(2*wait, longPause) {
+		err := session.CommitTransaction(ctx)
+		if !hasLabel(err, labelUnknownCommit) || attempt == inboxAttempts || isSelection(err) || isOver(err) || !pause(ctx, wait) {
+			return err
+		}
+	}
+}
+
 // isConflict reports whether another transaction writes to the same documents.
 func isConflict(err error) bool {
 	server, ok := errors.AsType[driver.ServerError](err)
 	return ok && server.HasErrorCode(codeWriteConflict)
 }
 
-// isPassing reports whether the same is likely to work at once in a new transaction, which also tells by the receipt whether
-// a commit took place. The driver itself has waited for a server when there is none.
+// isPassing reports whether the same is likely to work at once in a new transaction. The driver itself has waited for a server
+// when there is none.
 func isPassing(err error) bool {
-	return (hasLabel(err, labelTransient) || hasLabel(err, labelUnknownCommit)) && !isSelection(err) && !isOver(err)
+	return hasLabel(err, labelTransient) && !isSelection(err) && !isOver(err)
 }
 
 // isOver reports whether the time of a context was over, which would happen again.

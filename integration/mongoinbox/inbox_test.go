@@ -374,22 +374,39 @@ func TestMessageWithoutAKeyIsMalformed(t *testing.T) {
 	}
 }
 
-// The commit takes place, and the answer does not say so, neither then nor when the driver asks again.
-func TestCommitWhoseOutcomeIsLostIsFoundByItsReceipt(t *testing.T) {
-	s := newStage(t)
-	s.fail(t, times(2), bson.D{
-		{Key: "failCommands", Value: bson.A{"commitTransaction"}},
-		{Key: "writeConcernError", Value: bson.M{"code": 91, "errmsg": "shutting down"}}, {Key: "errorLabels", Value: bson.A{"RetryableWriteError"}},
-	})
-	result := s.process(t, s.inbox(t, mongo.InboxConfig{}), "m", inbox.Duplicate)
-	if result.Receipt.Source != "test:m" {
-		t.Errorf("%+v, want the receipt of the first attempt", result)
+// The commit takes place, and the answer does not say so.
+func TestCommitWhoseAnswerIsLostIsAskedForAgain(t *testing.T) {
+	for name, lost := range map[string]bson.E{
+		"answer":     {Key: "writeConcernError", Value: bson.M{"code": 64, "errmsg": "not heard of the others"}},
+		"connection": {Key: "closeConnection", Value: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStage(t)
+			s.fail(t, times(5), bson.D{{Key: "failCommands", Value: bson.A{"commitTransaction"}}, lost})
+			s.process(t, s.inbox(t, mongo.InboxConfig{}), "m", inbox.Applied)
+			s.wantOne(t, "m")
+		})
 	}
+}
+
+func TestCommitWhoseOutcomeStaysUnknownIsFoundByItsReceipt(t *testing.T) {
+	s := newStage(t)
+	in := s.inbox(t, mongo.InboxConfig{})
+	s.fail(t, "alwaysOn", bson.D{
+		{Key: "failCommands", Value: bson.A{"commitTransaction"}},
+		{Key: "writeConcernError", Value: bson.M{"code": 64, "errmsg": "not heard of the others"}},
+	})
+	_, err := in.Process(t.Context(), message("m"), s.write("m"))
+	if inbox.ClassOf(err) != inbox.ClassUnavailable {
+		t.Errorf("error %v of class %s", err, inbox.ClassOf(err))
+	}
+	s.fail(t, "off", nil)
+	s.process(t, in, "m", inbox.Duplicate)
 	s.wantOne(t, "m")
 }
 
 func TestConnectionThatBreaksIsNotTheMessages(t *testing.T) {
-	for _, at := range []string{"update", "insert", "commitTransaction"} { // receipt, effect, commit
+	for _, at := range []string{"update", "insert"} { // receipt, effect
 		broken := bson.D{{Key: "failCommands", Value: bson.A{at}}, {Key: "closeConnection", Value: true}}
 		t.Run(at, func(t *testing.T) {
 			s := newStage(t)
