@@ -24,7 +24,7 @@ func (c *command) inbox() *cobra.Command {
 			ctx, cancel := looking(cmd)
 			defer cancel()
 			return c.withInbox(wiring.OpenInbox, func(in *wiring.Inbox) error {
-				consumers, err := in.Consumers(ctx, in.DB)
+				consumers, err := in.Consumers(ctx)
 				if err != nil {
 					return err
 				}
@@ -43,13 +43,10 @@ func (c *command) withInbox(open func(*config.Config) (*wiring.Inbox, error), f 
 		return err
 	}
 	in, err := open(cfg)
-	if errors.Is(err, wiring.ErrNoInbox) {
-		return usageError{err}
-	}
 	if err != nil {
 		return err
 	}
-	defer in.DB.Close()
+	defer in.Close()
 	return f(in)
 }
 
@@ -99,7 +96,7 @@ func (c *command) inboxForget() *cobra.Command {
 			ctx, cancel := context.WithTimeout(cmd.Context(), answerTimeout)
 			defer cancel()
 			return c.withInbox(wiring.OpenInbox, func(in *wiring.Inbox) error {
-				if err := in.Forget(ctx, in.DB, consumer, args[0], action.Who, action.Reason); err != nil {
+				if err := in.Forget(ctx, consumer, args[0], action.Who, action.Reason); err != nil {
 					return err
 				}
 				_, err := fmt.Fprintf(c.stdout, "forgot the receipt of %s for consumer %s\n", plain(args[0]), plain(consumer))
@@ -121,10 +118,9 @@ func (c *command) inboxInit() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withInbox(wiring.CreateInbox, func(in *wiring.Inbox) error {
 				if printed {
-					_, err := fmt.Fprint(c.stdout, in.InitSQL())
-					return err
+					return printSQL(in, c.stdout)
 				}
-				if err := in.Init(cmd.Context(), in.DB); err != nil {
+				if err := in.Init(cmd.Context()); err != nil {
 					return err
 				}
 				_, err := fmt.Fprintf(c.stdout, "inbox %s is ready in %s\n", in.Table, in.Address)

@@ -65,8 +65,8 @@ func (c *command) printReady(cfg *config.Config, outbox *wiring.Outbox) error {
 	return nil
 }
 
-func printSQL(outbox *wiring.Outbox, w io.Writer) error {
-	err := outbox.Print(w)
+func printSQL(of interface{ Print(w io.Writer) error }, w io.Writer) error {
+	err := of.Print(w)
 	if errors.Is(err, wiring.ErrNoSQL) {
 		return usageError{fmt.Errorf("--print: %w", err)}
 	}

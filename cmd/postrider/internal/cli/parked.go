@@ -49,8 +49,8 @@ func (c *command) parkedList() *cobra.Command {
 			}
 			ctx, cancel := looking(cmd)
 			defer cancel()
-			return c.withInbox(wiring.OpenInbox, func(in *wiring.Inbox) error {
-				keys, err := in.Parked.List(ctx, name, limit)
+			return c.withParked(func(parked *parking.Table) error {
+				keys, err := parked.List(ctx, name, limit)
 				if err != nil {
 					return err
 				}
@@ -61,6 +61,17 @@ func (c *command) parkedList() *cobra.Command {
 	selectsConsumer(cmd, &name)
 	cmd.Flags().IntVar(&limit, "limit", 100, "at most this many keys")
 	return c.printsJSON(cmd)
+}
+
+// withParked calls f with the configured table of parked messages.
+func (c *command) withParked(f func(*parking.Table) error) error {
+	return c.withInbox(wiring.OpenInbox, func(in *wiring.Inbox) error {
+		parked, err := in.Parked()
+		if err != nil {
+			return err
+		}
+		return f(parked)
+	})
 }
 
 func (c *command) printParked(keys []parking.Parked) error {
@@ -116,8 +127,8 @@ func (c *command) parkedShow() *cobra.Command {
 			}
 			ctx, cancel := looking(cmd)
 			defer cancel()
-			return c.withInbox(wiring.OpenInbox, func(in *wiring.Inbox) error {
-				key, messages, err := in.Parked.Show(ctx, id, limit)
+			return c.withParked(func(parked *parking.Table) error {
+				key, messages, err := parked.Show(ctx, id, limit)
 				if err != nil {
 					return err
 				}
@@ -212,15 +223,15 @@ func (c *command) parkedRetry() *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), answerTimeout)
 			defer cancel()
-			return c.withInbox(wiring.OpenInbox, func(in *wiring.Inbox) error {
+			return c.withParked(func(parked *parking.Table) error {
 				if all {
-					n, err := in.Parked.RetryAll(ctx, name)
+					n, err := parked.RetryAll(ctx, name)
 					if err != nil {
 						return err
 					}
 					return c.printRetried(n)
 				}
-				n, err := retryParked(ctx, in.Parked, ids)
+				n, err := retryParked(ctx, parked, ids)
 				return errors.Join(c.printRetried(n), err)
 			})
 		},
@@ -278,8 +289,8 @@ func (c *command) parkedGiveUp() *cobra.Command {
 			}
 			ctx, cancel := context.WithTimeout(cmd.Context(), answerTimeout)
 			defer cancel()
-			return c.withInbox(wiring.OpenInbox, func(in *wiring.Inbox) error {
-				if err := in.Parked.GiveUp(ctx, id, action.Who, action.Reason); err != nil {
+			return c.withParked(func(parked *parking.Table) error {
+				if err := parked.GiveUp(ctx, id, action.Who, action.Reason); err != nil {
 					return err
 				}
 				_, err := fmt.Fprintf(c.stdout, "message %d is given up: its consumer ends it\n", id)
@@ -299,14 +310,18 @@ func (c *command) parkedInit() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return c.withInbox(wiring.CreateInbox, func(in *wiring.Inbox) error {
+				parked, err := in.Parked()
+				if err != nil {
+					return err
+				}
 				if printed {
-					_, err := fmt.Fprint(c.stdout, in.Parked.InitSQL())
+					_, err := fmt.Fprint(c.stdout, parked.InitSQL())
 					return err
 				}
-				if err := in.Parked.Init(cmd.Context()); err != nil {
+				if err := parked.Init(cmd.Context()); err != nil {
 					return err
 				}
-				_, err := fmt.Fprintf(c.stdout, "the tables of parked messages are ready in %s\n", in.Address)
+				_, err = fmt.Fprintf(c.stdout, "the tables of parked messages are ready in %s\n", in.Address)
 				return err
 			})
 		},

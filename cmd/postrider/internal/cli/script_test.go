@@ -52,6 +52,7 @@ func TestScripts(t *testing.T) {
 			"letters":   newLetters,
 			"arrived":   arrived,
 			"sql":       execute,
+			"insert":    insertDocuments,
 			"await":     await,
 			"terminate": terminate,
 			"file":      awaitFile,

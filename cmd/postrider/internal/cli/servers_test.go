@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"crypto/rand"
 	"database/sql"
 	"net/url"
@@ -10,6 +11,10 @@ import (
 	_ "github.com/go-sql-driver/mysql" // driver mysql
 	_ "github.com/jackc/pgx/v5/stdlib" // driver pgx
 	"github.com/rogpeppe/go-internal/testscript"
+	"go.mongodb.org/mongo-driver/v2/bson"
+	"go.mongodb.org/mongo-driver/v2/mongo"
+	"go.mongodb.org/mongo-driver/v2/mongo/options"
+	"go.mongodb.org/mongo-driver/v2/x/mongo/driver/connstring"
 
 	"github.com/postrider/postrider/sqlstore"
 )
@@ -28,6 +33,14 @@ func newDatabase(ts *testscript.TestScript, neg bool, args []string) {
 	address, err := url.Parse(server)
 	ts.Check(err)
 	name := "script_" + strings.ToLower(rand.Text())
+	if address.Scheme == "mongodb" {
+		address.Path = "/" + name // comes to be with its first collection
+		ts.Defer(func() {
+			onMongoDB(ts, address.String(), func(db *mongo.Database) error { return db.Drop(context.Background()) })
+		})
+		ts.Setenv("DATABASE_URL", address.String())
+		return
+	}
 	execOn(ts, server, "CREATE DATABASE "+name)
 	drop := "DROP DATABASE " + name
 	if address.Scheme == "postgres" {
@@ -36,6 +49,33 @@ func newDatabase(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Defer(func() { execOn(ts, server, drop) })
 	address.Path = "/" + name
 	ts.Setenv("DATABASE_URL", address.String())
+}
+
+// insertDocuments COLLECTION FILE: inserts documents, one in each line, into the database of DATABASE_URL.
+func insertDocuments(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: insert COLLECTION FILE")
+	}
+	var docs []bson.D
+	for line := range strings.Lines(ts.ReadFile(args[1])) {
+		var doc bson.D
+		ts.Check(bson.UnmarshalExtJSON([]byte(line), false, &doc))
+		docs = append(docs, doc)
+	}
+	onMongoDB(ts, ts.Getenv("DATABASE_URL"), func(db *mongo.Database) error {
+		_, err := db.Collection(args[0]).InsertMany(context.Background(), docs)
+		return err
+	})
+}
+
+// onMongoDB calls f with the database that the address names.
+func onMongoDB(ts *testscript.TestScript, address string, f func(*mongo.Database) error) {
+	parsed, err := connstring.Parse(address)
+	ts.Check(err)
+	client, err := mongo.Connect(options.Client().ApplyURI(address))
+	ts.Check(err)
+	defer client.Disconnect(context.Background())
+	ts.Check(f(client.Database(parsed.Database)))
 }
 
 func execOn(ts *testscript.TestScript, address, statement string) {

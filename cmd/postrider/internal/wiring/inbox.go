@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"time"
 
@@ -16,18 +17,68 @@ import (
 
 // Inbox is where the consumers of a configuration keep their receipts and park messages.
 type Inbox struct {
-	*inbox.Tables
-	Parked  *parking.Table
-	DB      *sql.DB
+	Receipts
 	Address string // the DSN without its passwords
 	Table   string
+
+	parked *parking.Table // nil where nothing is parked
+	close  func() error
 }
 
-// ErrNoInbox says that no inbox can be in a database.
-var ErrNoInbox = errors.New("an inbox in this database is not looked at: set inbox.dsn to that of another kind")
+// ErrNothingParked says that consumers with their data in a database of this kind do not park messages.
+var ErrNothingParked = errors.New("no consumer parks messages in MongoDB: set inbox.dsn to the SQL database in which they are parked")
 
-// OpenInbox opens the inbox without connecting to its server; the caller closes its DB. A SQLite file that does not exist is
-// refused. The error is a *ConfigError when the configuration is to blame, and ErrNoInbox when the database serves no inbox.
+// Receipts are what tools ask of the receipts of any number of consumers, wherever they are.
+type Receipts interface {
+	Init(ctx context.Context) error
+	Consumers(ctx context.Context) ([]inbox.ConsumerStatus, error)
+	Receipts(ctx context.Context, eventID string) ([]inbox.Receipt, error)
+	Forget(ctx context.Context, consumer, dedupKey, who, reason string) error
+}
+
+// sqlReceipts are Receipts in an SQL database.
+type sqlReceipts struct {
+	tables *inbox.Tables
+	db     *sql.DB
+}
+
+func (r sqlReceipts) Init(ctx context.Context) error { return r.tables.Init(ctx, r.db) }
+
+func (r sqlReceipts) Consumers(ctx context.Context) ([]inbox.ConsumerStatus, error) {
+	return r.tables.Consumers(ctx, r.db)
+}
+
+func (r sqlReceipts) Receipts(ctx context.Context, eventID string) ([]inbox.Receipt, error) {
+	return r.tables.Receipts(ctx, r.db, eventID)
+}
+
+func (r sqlReceipts) Forget(ctx context.Context, consumer, dedupKey, who, reason string) error {
+	return r.tables.Forget(ctx, r.db, consumer, dedupKey, who, reason)
+}
+
+// Print writes the SQL of Init, or returns ErrNoSQL. It does not connect.
+func (in *Inbox) Print(w io.Writer) error {
+	receipts, ok := in.Receipts.(sqlReceipts)
+	if !ok {
+		return ErrNoSQL
+	}
+	_, err := io.WriteString(w, receipts.tables.InitSQL())
+	return err
+}
+
+// Parked is the table of parked messages, or the error is ErrNothingParked.
+func (in *Inbox) Parked() (*parking.Table, error) {
+	if in.parked == nil {
+		return nil, ErrNothingParked
+	}
+	return in.parked, nil
+}
+
+// Close closes the connections.
+func (in *Inbox) Close() error { return in.close() }
+
+// OpenInbox opens the inbox without connecting to its server; the caller closes it. A SQLite file that does not exist is
+// refused. The error is a *ConfigError when the configuration is to blame.
 func OpenInbox(c *config.Config) (*Inbox, error) {
 	if c.Inbox.Database == config.SQLite {
 		if err := checkSQLiteFile(c.Inbox.DSN.Reveal()); err != nil {
@@ -39,10 +90,10 @@ func OpenInbox(c *config.Config) (*Inbox, error) {
 
 // CreateInbox does what OpenInbox does, and lets a SQLite file that does not exist be made when it is first used.
 func CreateInbox(c *config.Config) (*Inbox, error) {
-	database, ok := databases[c.Inbox.Database]
-	if !ok {
-		return nil, ErrNoInbox
+	if c.Inbox.Database == config.MongoDB {
+		return openMongoDBInbox(c)
 	}
+	database := databases[c.Inbox.Database]
 	tables, err := inbox.NewTables(database.dialect, c.Inbox.Table)
 	if err != nil {
 		return nil, &ConfigError{"inbox.table", err}
@@ -56,20 +107,23 @@ func CreateInbox(c *config.Config) (*Inbox, error) {
 	if err != nil {
 		return nil, errors.Join(&ConfigError{"inbox.parked", err}, db.Close())
 	}
-	return &Inbox{Tables: tables, Parked: parked, DB: db, Address: config.MaskDSN(c.Inbox.DSN.Reveal()), Table: c.Inbox.Table}, nil
+	return &Inbox{
+		Receipts: sqlReceipts{tables, db}, Address: config.MaskDSN(c.Inbox.DSN.Reveal()), Table: c.Inbox.Table,
+		parked: parked, close: db.Close,
+	}, nil
 }
 
 // receipts lists who has applied an event. It returns none when there is no inbox.
 func receipts(ctx context.Context, c *config.Config, eventID string) ([]inbox.Receipt, error) {
 	in, err := OpenInbox(c)
-	if errors.Is(err, ErrNoInbox) || errors.Is(err, fs.ErrNotExist) {
+	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	defer in.DB.Close()
-	receipts, err := in.Receipts(ctx, in.DB, eventID)
+	defer in.Close()
+	receipts, err := in.Receipts.Receipts(ctx, eventID)
 	if errors.Is(err, inbox.ErrNoTables) {
 		return nil, nil
 	}
@@ -107,14 +161,14 @@ func (s *Sinks) Kept(ctx context.Context, routes []config.Route) (kept []Kept) {
 // gone. It says nothing where there is no inbox and none is configured.
 func CheckInbox(ctx context.Context, c *config.Config, kept []Kept) []operator.Finding {
 	in, err := OpenInbox(c)
-	if errors.Is(err, ErrNoInbox) || errors.Is(err, fs.ErrNotExist) && !isElsewhere(c) {
+	if errors.Is(err, fs.ErrNotExist) && !isElsewhere(c) {
 		return nil
 	}
 	if err != nil {
 		return []operator.Finding{operator.Problem("inbox", err.Error(), "")}
 	}
-	defer in.DB.Close()
-	consumers, err := in.Consumers(ctx, in.DB)
+	defer in.Close()
+	consumers, err := in.Consumers(ctx)
 	switch {
 	case errors.Is(err, inbox.ErrNoTables) && !isElsewhere(c):
 		return nil

@@ -17,11 +17,7 @@ func openMongoDB(c *config.Config) (*Outbox, error) {
 	if err != nil {
 		return nil, &ConfigError{"outbox.dsn", err}
 	}
-	disconnect := func() error {
-		ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
-		defer cancel()
-		return client.Disconnect(ctx)
-	}
+	disconnect := disconnecting(client)
 	store, err := mongo.Open(client.Database(database).Collection(c.Outbox.Table), mongo.StoreConfig{
 		Shards:          c.Relay.Shards,
 		DeletePublished: c.Relay.OnPublished == config.DeletePublished,
@@ -31,6 +27,27 @@ func openMongoDB(c *config.Config) (*Outbox, error) {
 		return nil, &ConfigError{"outbox", errors.Join(err, disconnect())}
 	}
 	return &Outbox{Store: store, Address: config.MaskDSN(c.Outbox.DSN.Reveal()), close: disconnect, config: c}, nil
+}
+
+func openMongoDBInbox(c *config.Config) (*Inbox, error) {
+	client, database, err := connectMongoDB(c.Inbox.DSN.Reveal())
+	if err != nil {
+		return nil, &ConfigError{"inbox.dsn", err}
+	}
+	disconnect := disconnecting(client)
+	collections, err := mongo.NewInboxCollections(client.Database(database).Collection(c.Inbox.Table))
+	if err != nil {
+		return nil, &ConfigError{"inbox.table", errors.Join(err, disconnect())}
+	}
+	return &Inbox{Receipts: collections, Address: config.MaskDSN(c.Inbox.DSN.Reveal()), Table: c.Inbox.Table, close: disconnect}, nil
+}
+
+func disconnecting(client *driver.Client) func() error {
+	return func() error {
+		ctx, cancel := context.WithTimeout(context.Background(), connectTimeout)
+		defer cancel()
+		return client.Disconnect(ctx)
+	}
 }
 
 // connectMongoDB makes a client, which connects by itself, and gives the name of the database.

@@ -85,8 +85,8 @@ func IsUnreachable(err error) bool {
 	return errors.Is(err, sqlstore.ErrUnreachable) || errors.Is(err, mongo.ErrUnreachable)
 }
 
-// ErrNoSQL says that the database of an outbox has no SQL.
-var ErrNoSQL = errors.New("this database has no SQL to print: postrider init creates what is missing")
+// ErrNoSQL says that the database of an outbox, or an inbox, has no SQL.
+var ErrNoSQL = errors.New("this database has no SQL to print: without --print the command creates what is missing")
 
 // Init creates the tables of the outbox and of its destinations, or brings them up to this version.
 func (o *Outbox) Init(ctx context.Context) error {
