@@ -9,6 +9,8 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/postrider/postrider"
+	"github.com/postrider/postrider/consumer"
+	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/mongo"
 	"github.com/postrider/postrider/relay"
 )
@@ -66,6 +68,43 @@ func ExampleStore() {
 		log.Fatal(err)
 	}
 	if err := r.Run(ctx); err != nil {
+		log.Fatal(err)
+	}
+}
+
+// A consumer counts orders, each once, however often it is delivered.
+func ExampleInbox_Handler() {
+	ctx := context.Background()
+	client, err := driver.Connect(options.Client().ApplyURI("mongodb://localhost:27017/?replicaSet=rs0"))
+	if err != nil {
+		log.Fatal(err)
+	}
+	db := client.Database("billing")
+	in, err := mongo.NewInbox(db.Collection("inbox_receipts"), mongo.InboxConfig{Consumer: "billing"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	if err := in.Init(ctx); err != nil { // once, by whoever may create collections
+		log.Fatal(err)
+	}
+	var source consumer.Source // Kafka, NATS, ...
+	c, err := consumer.New(consumer.Config{
+		Name: "billing", Source: source,
+		Handler: in.Handler(func(ctx context.Context, fresh []inbox.Message) error { // ctx carries the transaction
+			for _, m := range fresh {
+				_, err := db.Collection("customers").UpdateByID(ctx, m.AggregateID(), bson.M{"$inc": bson.M{"orders": 1}}, options.UpdateOne().SetUpsert(true))
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		}),
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	go in.RunCleaner(ctx, nil)
+	if err := c.Run(ctx); err != nil {
 		log.Fatal(err)
 	}
 }

@@ -39,7 +39,7 @@ func (k keeper) Transact(ctx context.Context, f func(ctx context.Context) error)
 	}
 }
 
-// attempt calls f in a transaction and commits it. The end of the session aborts what f leaves open when it panics.
+// attempt calls f in a transaction and commits it. The end of the session aborts what was not to be committed.
 func (k keeper) attempt(ctx context.Context, f func(ctx context.Context) error) error {
 	session, err := k.receipts.Database().Client().StartSession()
 	if err != nil {
@@ -50,7 +50,6 @@ func (k keeper) attempt(ctx context.Context, f func(ctx context.Context) error) 
 		return inbox.Unavailable(fmt.Errorf("begin a transaction: %w", err))
 	}
 	if err := f(driver.NewSessionContext(ctx, session)); err != nil {
-		abort(ctx, session) // the server ends by itself what it is not told about
 		return err
 	}
 	if err := commit(ctx, session); err != nil {

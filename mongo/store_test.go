@@ -37,6 +37,15 @@ func TestConfigurationsReportEveryMistake(t *testing.T) {
 	}
 }
 
+func TestConfigurationsOfAnInboxReportEveryMistake(t *testing.T) {
+	_, err := NewInbox(nil, InboxConfig{Window: -1})
+	for _, part := range []string{"collection of receipts is missing", "Consumer is empty", "Window is -1ns"} {
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("error %v says nothing of %q", err, part)
+		}
+	}
+}
+
 func TestSideCollectionsAreNamedAfterTheOutbox(t *testing.T) {
 	for outbox, want := range map[string]string{"outbox_events": "outbox_shards", "outbox": "outbox_shards", "mails": "mails_shards"} {
 		s, err := Open(collection(t, outbox), StoreConfig{})

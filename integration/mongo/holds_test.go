@@ -161,7 +161,9 @@ func TestASettleWritesTheHoldBeforeTheEventIsDead(t *testing.T) {
 		t.Fatalf("got %v, want ErrDenied", err)
 	}
 	m := &mapped{t: t, events: s.db.Collection("outbox_events"), store: s.store}
-	m.wantRead("after a settle that ended in between, where nothing was rolled back")
+	if !s.set.transactions {
+		m.wantRead("after a settle that ended in between, where nothing was rolled back")
+	}
 	m.age()
 	if err := s.store.Tidy(t.Context()); err != nil {
 		t.Fatal(err)

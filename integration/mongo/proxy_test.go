@@ -17,10 +17,12 @@ import (
 
 // replicaSet stands in front of the server and passes for a replica set: it says so in its hello, takes off what belongs
 // to a transaction and answers the commit and the abort itself. So the code of transactions runs on a server without them:
-// its commands, their order, and what it does about errors. That the commands commit together is not shown by it.
+// its commands, their order, and what it does about errors. That the commands commit together is not shown by it. In front of a
+// server with transactions it passes everything on, but for the faults.
 type replicaSet struct {
-	address string
-	server  string
+	address      string
+	server       string
+	transactions bool // of the server
 
 	mu    sync.Mutex
 	fault func(name string) bson.D // an answer to a command instead of the server's
@@ -37,7 +39,7 @@ func newReplicaSet(t *testing.T) (*replicaSet, *options.ClientOptions) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &replicaSet{address: listener.Addr().String(), server: server.Hosts[0]}
+	r := &replicaSet{address: listener.Addr().String(), server: server.Hosts[0], transactions: hasTransactions(t, connect(t))}
 	var connections sync.WaitGroup
 	t.Cleanup(func() {
 		listener.Close()
@@ -57,7 +59,8 @@ func newReplicaSet(t *testing.T) (*replicaSet, *options.ClientOptions) {
 			})
 		}
 	})
-	return r, options.Client().ApplyURI("mongodb://" + r.address + "/?directConnection=true")
+	// Each request has one answer: a server that may would stream answers to a hello.
+	return r, options.Client().ApplyURI("mongodb://" + r.address + "/?directConnection=true&serverMonitoringMode=poll")
 }
 
 // inject makes commands fail: faults are given, in their order, to the commands of the name.
@@ -156,6 +159,8 @@ func (r *replicaSet) answer(server net.Conn, request message) (message, error) {
 	switch fault := r.faultOf(strings.TrimSpace(name + " " + collection)); {
 	case fault != nil:
 		return request.answered(fault)
+	case r.transactions:
+		return passOn(server, request)
 	case name == "commitTransaction", name == "abortTransaction":
 		return request.answered(bson.D{{Key: "ok", Value: 1}})
 	}
@@ -163,10 +168,7 @@ func (r *replicaSet) answer(server net.Conn, request message) (message, error) {
 	if request.doc, err = changed(request.doc, nil, "txnNumber", "startTransaction", "autocommit", "readConcern"); err != nil {
 		return message{}, err
 	}
-	if err := request.write(server); err != nil {
-		return message{}, err
-	}
-	reply, err := readMessage(server)
+	reply, err := passOn(server, request)
 	if err != nil {
 		return message{}, err
 	}
@@ -177,6 +179,13 @@ func (r *replicaSet) answer(server net.Conn, request message) (message, error) {
 		reply.doc, err = changed(reply.doc, nil, "ferretdb")
 	}
 	return reply, err
+}
+
+func passOn(server net.Conn, request message) (message, error) {
+	if err := request.write(server); err != nil {
+		return message{}, err
+	}
+	return readMessage(server)
 }
 
 func nameOf(command bson.Raw) (name, collection string) {

@@ -61,6 +61,14 @@ func TestBatchAppliesWhatIsFreshInOrderAndInOneTransaction(t *testing.T) {
 	if want := []string{"update", "find", "insert", "insert", "insert", "commitTransaction"}; !slices.Equal(names, want) {
 		t.Errorf("sent %q, want %q", names, want)
 	}
+	var ids []string
+	writes, _ := sent[0].Lookup("updates").Array().Values()
+	for _, write := range writes {
+		ids = append(ids, write.Document().Lookup("q", "_id").StringValue())
+	}
+	if want := []string{"a1\nbilling", "b1\nbilling", "c1\nbilling", "d1\nbilling"}; !slices.Equal(ids, want) {
+		t.Errorf("wrote the receipts %q, want %q: batches in opposite orders would be in each other's way", ids, want)
+	}
 	for id, want := range map[string]int64{"a1": 0, "b1": 0, "c1": 2, "d1": 2} {
 		s.wantOne(t, id)
 		if found := s.receipts(t, id); found[0].Duplicates != want || (found[0].LastDuplicateAt == nil) != (want == 0) {

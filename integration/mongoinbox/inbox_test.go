@@ -184,22 +184,25 @@ func TestEffectThatHidesAFailedStatementIsNotApplied(t *testing.T) {
 }
 
 func TestOfDeliveriesAtTheSameTimeOneIsApplied(t *testing.T) {
-	const deliveries, rounds = 20, 200
-	for name, deliver := range map[string]func(*stage, context.Context, *mongo.Inbox, string) (inbox.Result, error){
-		"Process": func(s *stage, ctx context.Context, in *mongo.Inbox, id string) (inbox.Result, error) {
+	const deliveries = 20
+	for name, test := range map[string]struct {
+		rounds  int
+		deliver func(*stage, context.Context, *mongo.Inbox, string) (inbox.Result, error)
+	}{
+		"Process": {200, func(s *stage, ctx context.Context, in *mongo.Inbox, id string) (inbox.Result, error) {
 			return in.Process(ctx, message(id), s.write(id))
-		},
-		"Apply": applyInWithTransaction,
+		}},
+		"Apply": {50, applyInWithTransaction},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			s := newStage(t)
 			in := s.inbox(t, mongo.InboxConfig{})
-			for round := range rounds {
+			for round := range test.rounds {
 				id := fmt.Sprint("m", round)
 				counts := map[inbox.Outcome]int{}
 				for _, result := range atOnce(deliveries, func() inbox.Result {
-					result, err := deliver(s, t.Context(), in, id)
+					result, err := test.deliver(s, t.Context(), in, id)
 					return inbox.Result{Outcome: result.Outcome, Err: err}
 				}) {
 					if result.Err != nil {
