@@ -21,7 +21,7 @@
 //
 // Process applies one message in a transaction of its own, ProcessBatch many in one, and Handler is ProcessBatch for a
 // consumer.Consumer. Apply works within a transaction that the caller has begun. All of them take a *sql.DB or its
-// transactions; package postriderpgx has the same for pgx.
+// transactions; package postriderpgx has the same for pgx, and package mongo for MongoDB.
 package inbox
 
 import (

@@ -1,5 +1,5 @@
 // Package mongo keeps an outbox in MongoDB: documents that are committed together with the data that they tell about, and
-// that a relay (package relay, or the postrider daemon) publishes to a broker afterwards.
+// that a relay (package relay, or the postrider daemon) publishes to a broker afterwards. It keeps an inbox there as well.
 //
 //	outbox, err := mongo.New(db.Collection("outbox_events"), mongo.Config{})
 //	_, err = session.WithTransaction(ctx, func(ctx context.Context) (any, error) {
@@ -32,6 +32,11 @@
 //
 // With StoreConfig.Mapping a Store publishes the documents of a collection that somebody else designed, such as those of
 // Presets, without a change to them other than to the fields that the Mapping names.
+//
+// # The inbox
+//
+// An Inbox lets a consumer apply each message once, with its effect in MongoDB: package inbox, with receipts in a collection.
+// It needs transactions as well.
 //
 // # How it works
 //
