@@ -25,6 +25,9 @@ type InboxConfig struct {
 	// Window is how long receipts are kept at least; default inbox.DefaultWindow, not less than a second. A message that is
 	// delivered again after that is applied again.
 	Window time.Duration
+
+	// Filter stands in front of the receipts for Process and ProcessBatch, as that of inbox.Config does; default none.
+	Filter inbox.Filter
 }
 
 // Inbox lets a consumer apply each message once, with its effect in MongoDB. What package inbox says of guarantees, of the

@@ -134,7 +134,21 @@ func (k keeper) receive(ctx context.Context, receipts []inbox.Receipt) (map[stri
 			known = append(known, receiptID(r.Consumer, r.DedupKey))
 		}
 	}
-	found, err := find[receipt](ctx, k.receipts, bson.M{"_id": bson.M{"$in": known}})
+	return k.withIDs(ctx, known)
+}
+
+// Read implements inbox.Keeper. It reads what a majority of the members has.
+func (k keeper) Read(ctx context.Context, consumer string, dedupKeys []string) (map[string]inbox.Receipt, error) {
+	ids := make(bson.A, len(dedupKeys))
+	for i, key := range dedupKeys {
+		ids[i] = receiptID(consumer, key)
+	}
+	return k.withIDs(driver.NewSessionContext(ctx, nil), ids)
+}
+
+// withIDs returns receipts by their dedup keys.
+func (k keeper) withIDs(ctx context.Context, ids bson.A) (map[string]inbox.Receipt, error) {
+	found, err := find[receipt](ctx, k.receipts, bson.M{"_id": bson.M{"$in": ids}})
 	met := make(map[string]inbox.Receipt, len(found))
 	for _, r := range found {
 		met[r.DedupKey] = r.receipt()

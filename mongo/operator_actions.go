@@ -158,15 +158,20 @@ func (s *Store) keepNotes(ctx context.Context, do action, a operator.Action, eve
 	if len(events) == 0 {
 		return nil
 	}
-	notes := make([]bson.M, len(events))
+	notes := make([]driver.WriteModel, len(events))
 	for i, event := range events {
-		notes[i] = bson.M{"event": event, "at": now, "outcome": do.outcome, "error": text.Clean(a.Reason), "actor": text.Clean(a.Who)}
-		if do.job != 0 {
-			notes[i]["_id"], notes[i]["job"] = bson.D{{Key: "job", Value: do.job}, {Key: "event", Value: event}}, do.job
+		note := bson.M{"event": event, "at": now, "outcome": do.outcome, "error": text.Clean(a.Reason), "actor": text.Clean(a.Who)}
+		if do.job == 0 {
+			notes[i] = driver.NewInsertOneModel().SetDocument(note)
+			continue
 		}
+		// An insert that meets the note would end the transaction.
+		note["job"] = do.job
+		id := bson.D{{Key: "job", Value: do.job}, {Key: "event", Value: event}}
+		notes[i] = driver.NewUpdateOneModel().SetFilter(bson.M{"_id": id}).SetUpdate(bson.M{"$setOnInsert": note}).SetUpsert(true)
 	}
-	_, err := s.attempts.InsertMany(ctx, notes, options.InsertMany().SetOrdered(false))
-	if do.job != 0 && driver.IsDuplicateKeyError(err) {
+	_, err := s.attempts.BulkWrite(ctx, notes, options.BulkWrite().SetOrdered(false))
+	if do.job != 0 && driver.IsDuplicateKeyError(err) { // two who step at the same time, on a server without transactions
 		return nil
 	}
 	return err
