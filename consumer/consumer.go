@@ -43,7 +43,7 @@ func (c *Consumer) Run(ctx context.Context) error {
 	defer c.running.Store(false)
 	work, endWork := context.WithCancel(context.WithoutCancel(ctx))
 	defer endWork()
-	e := newEngine(c, work)
+	e := newEngine(work, c)
 	c.mu.Lock()
 	c.engine = e
 	c.mu.Unlock()

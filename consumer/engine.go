@@ -36,7 +36,7 @@ const (
 	stopLimit  = 5 * time.Second        // what a stop may take after the grace period
 )
 
-func newEngine(c *Consumer, work context.Context) *engine {
+func newEngine(work context.Context, c *Consumer) *engine {
 	return &engine{
 		Consumer: c, work: work,
 		schedule: newSchedule(c.cfg.LaneBuffer, c.cfg.RetryBuffer),
@@ -371,14 +371,12 @@ func backoff(n int) time.Duration {
 	return min(d, maxPause)
 }
 
-// sleep waits for d and reports false when ctx ended before.
-func sleep(ctx context.Context, d time.Duration) bool {
+// sleep waits for d, or until ctx ends.
+func sleep(ctx context.Context, d time.Duration) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-ctx.Done():
-		return false
 	case <-t.C:
-		return true
 	}
 }

@@ -30,8 +30,8 @@ func (l Letter) Class() inbox.Class {
 	return inbox.Class(l.Message.Header(consumer.HeaderFailureClass))
 }
 
-// Error is the text of the error.
-func (l Letter) Error() string { return l.Message.Header(consumer.HeaderFailureMessage) }
+// Failure is the text of the error.
+func (l Letter) Failure() string { return l.Message.Header(consumer.HeaderFailureMessage) }
 
 // At is when it failed for the last time, else when the broker stored it; zero if neither is known.
 func (l Letter) At() time.Time {
@@ -69,7 +69,7 @@ func (f Filter) Matches(l Letter) bool {
 		(f.Consumer == "" || f.Consumer == l.Consumer()) &&
 		(f.EventType == "" || f.EventType == l.Message.EventType()) &&
 		(f.Class == "" || f.Class == l.Class()) &&
-		strings.Contains(l.Error(), f.ErrorContains) &&
+		strings.Contains(l.Failure(), f.ErrorContains) &&
 		(f.Key == "" || f.Key == l.key()) &&
 		(f.Since.IsZero() || !at.Before(f.Since)) &&
 		(f.Until.IsZero() || at.Before(f.Until))
@@ -99,7 +99,7 @@ type cause struct {
 // Add adds a letter.
 func (g *Groups) Add(l Letter) {
 	at := l.At()
-	c := cause{l.OriginTopic(), l.Consumer(), l.Message.EventType(), operator.Fingerprint(l.Error()), l.Class()}
+	c := cause{l.OriginTopic(), l.Consumer(), l.Message.EventType(), operator.Fingerprint(l.Failure()), l.Class()}
 	group := g.all[c]
 	if group == nil {
 		group = &Group{OriginTopic: c.originTopic, Consumer: c.consumer, EventType: c.eventType, Class: c.class, Error: c.err,

@@ -99,7 +99,7 @@ func transact[T any](ctx context.Context, begin Begin[T], f func(Transaction[T])
 	ended := false
 	defer func() {
 		if !ended { // f has panicked
-			tx.Rollback(context.WithoutCancel(ctx))
+			_ = tx.Rollback(context.WithoutCancel(ctx))
 		}
 	}()
 	err = f(tx)
@@ -108,7 +108,7 @@ func transact[T any](ctx context.Context, begin Begin[T], f func(Transaction[T])
 		return errors.Join(err, connectionLost(err, tx.Rollback(context.WithoutCancel(ctx))))
 	}
 	if err := tx.Commit(ctx); err != nil {
-		tx.Rollback(context.WithoutCancel(ctx)) // where the commit was not even sent
+		_ = tx.Rollback(context.WithoutCancel(ctx)) // where the commit was not even sent
 		return &databaseError{fmt.Errorf("commit: %w", err)}
 	}
 	return nil

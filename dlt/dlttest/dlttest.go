@@ -172,7 +172,7 @@ func lettersAreExact(t *testing.T, f *fixture) {
 		if !bytes.Equal(m.Payload, batch[i].Payload) || f.Key && m.Key != batch[i].Key || m.Topic != f.Letter || m.Coordinates == "" {
 			t.Errorf("got %+v, want %+v", m, batch[i])
 		}
-		if l.OriginTopic() != f.Origin || l.Class() != "permanent" || l.Error() != "no such account" || m.EventType() != "OrderPaid" {
+		if l.OriginTopic() != f.Origin || l.Class() != "permanent" || l.Failure() != "no such account" || m.EventType() != "OrderPaid" {
 			t.Errorf("headers %+v, want %+v", m.Headers, batch[i].Headers)
 		}
 	}
@@ -314,7 +314,7 @@ func redriveSendsBack(t *testing.T, f *fixture) {
 			again = append(again, l)
 		}
 		want := batch[slices.Index(ids, l.Message.EventID())]
-		if !bytes.Equal(l.Message.Payload, want.Payload) || f.Key && l.Message.Key != want.Key || l.OriginTopic()+l.Error()+string(l.Class()) != "" {
+		if !bytes.Equal(l.Message.Payload, want.Payload) || f.Key && l.Message.Key != want.Key || l.OriginTopic()+l.Failure()+string(l.Class()) != "" {
 			t.Fatalf("got %+v, want %+v without headers of a failure", l.Message, want)
 		}
 	}
@@ -328,7 +328,7 @@ func redriveKeepsHeaders(t *testing.T, f *fixture) {
 		t.Error(err)
 	}
 	topic.Close()
-	if back := f.wantLeft(f.Origin, ids); back[0].Error() != "no such account" {
+	if back := f.wantLeft(f.Origin, ids); back[0].Failure() != "no such account" {
 		t.Errorf("headers %+v, want those of the failure among them", back[0].Message.Headers)
 	}
 }

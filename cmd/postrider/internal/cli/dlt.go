@@ -197,7 +197,7 @@ func newLetterJSON(l dlt.Letter) letterJSON {
 	m := l.Message
 	return letterJSON{
 		Coordinates: m.Coordinates, EventID: m.EventID(), EventType: m.EventType(), Key: m.Key, OriginTopic: l.OriginTopic(), Consumer: l.Consumer(),
-		Class: l.Class(), Error: l.Error(), At: l.At(),
+		Class: l.Class(), Error: l.Failure(), At: l.At(),
 	}
 }
 
