@@ -121,7 +121,7 @@ func again(ctx context.Context, transact func() error) error {
 	pause := firstPause
 	for attempt := 1; ; attempt++ {
 		err := transact()
-		if err == nil || attempt == attempts || !isPassing(err) && !(isBroken(err) && ofDatabase(err)) {
+		if err == nil || attempt == attempts || !isPassing(err) && (!isBroken(err) || !ofDatabase(err)) {
 			return err
 		}
 		select {

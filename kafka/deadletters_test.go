@@ -13,6 +13,7 @@ import (
 	"github.com/postrider/postrider/consumer"
 	"github.com/postrider/postrider/dlt"
 	"github.com/postrider/postrider/dlt/dlttest"
+	"github.com/postrider/postrider/internal/await"
 	"github.com/postrider/postrider/operator"
 )
 
@@ -65,6 +66,7 @@ func TestDeadLettersOfTransactions(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
+	awaitEnd(t, d, 6)
 	var payloads []string
 	err = d.Scan(ctx, func(l dlt.Letter) error {
 		payloads = append(payloads, string(l.Message.Payload))
@@ -73,6 +75,15 @@ func TestDeadLettersOfTransactions(t *testing.T) {
 	if err != nil || len(payloads) != 1 || payloads[0] != fmt.Sprint(kgo.TryCommit) {
 		t.Errorf("got %q and %v, want what was committed", payloads, err)
 	}
+}
+
+// awaitEnd waits until transactions have ended in the partition: brokers say that they have before they write it there.
+func awaitEnd(t *testing.T, d *DeadLetters, end int64) {
+	t.Helper()
+	await.True(t, time.Minute, "the end of a transaction", func() bool {
+		ends, err := d.ends(t.Context())
+		return err == nil && ends[0] == end
+	})
 }
 
 // TestDeadLettersBesideAnOpenTransaction has one that was given up before it, of which nothing is ever delivered: the scan must not wait
@@ -102,6 +113,7 @@ func TestDeadLettersBesideAnOpenTransaction(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer d.Close()
+	awaitEnd(t, d, 1)
 	err = d.Scan(ctx, func(dlt.Letter) error { return nil })
 	if err == nil || !strings.Contains(err.Error(), "a transaction is open") {
 		t.Errorf("Scan returned %v, want that a transaction is open", err)

@@ -46,7 +46,7 @@ func (t *theirs) shape() claimShape {
 }
 
 // ours selects the documents of claims that still hold.
-func (c claimShape) ours(mine []claims.Claim) bson.M {
+func (shape claimShape) ours(mine []claims.Claim) bson.M {
 	ids, tokens, known := bson.A{}, bson.A{}, map[string]bool{}
 	for _, one := range mine {
 		ids = append(ids, one.ID)
@@ -55,12 +55,12 @@ func (c claimShape) ours(mine []claims.Claim) bson.M {
 			tokens = append(tokens, one.Token)
 		}
 	}
-	return bson.M{"$and": bson.A{c.claimed, bson.M{"_id": bson.M{"$in": ids}, c.token: bson.M{"$in": tokens}}}}
+	return bson.M{"$and": bson.A{shape.claimed, bson.M{"_id": bson.M{"$in": ids}, shape.token: bson.M{"$in": tokens}}}}
 }
 
 // expired selects what was claimed until some time before now.
-func (c claimShape) expired(now time.Time, more bson.M) bson.M {
-	return bson.M{"$and": bson.A{more, c.claimed, bson.M{c.until: bson.M{"$lte": now}}}}
+func (shape claimShape) expired(now time.Time, more bson.M) bson.M {
+	return bson.M{"$and": bson.A{more, shape.claimed, bson.M{shape.until: bson.M{"$lte": now}}}}
 }
 
 // fromNow is a time by the server's clock, in a pipeline.

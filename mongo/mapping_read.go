@@ -132,7 +132,7 @@ func (w *walk) choose(ctx context.Context, match bson.M, inOrder bool) error {
 func closeCursor(ctx context.Context, cursor *driver.Cursor) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortTimeout)
 	defer cancel()
-	cursor.Close(ctx)
+	_ = cursor.Close(ctx) // the server forgets it in time
 }
 
 func nextSome(ctx context.Context, cursor *driver.Cursor, limit int) (docs []waitingDoc, err error) {

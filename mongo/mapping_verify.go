@@ -48,8 +48,8 @@ func (s *Store) hasKnownWord(ctx context.Context) (bool, error) {
 	if err != nil || len(known) > 0 {
 		return true, err
 	}
-	any, err := find[bson.Raw](ctx, s.events, s.theirs.belongs(), one)
-	return len(any) == 0, err
+	some, err := find[bson.Raw](ctx, s.events, s.theirs.belongs(), one)
+	return len(some) == 0, err
 }
 
 // readOrder are the fields of the index that serves a read: what is equal, what is sorted by, what is compared.

@@ -60,7 +60,7 @@ func dial(c *Config, server string) (*session, error) {
 	})
 	if err != nil {
 		if s.raw != nil {
-			s.raw.Close()
+			_ = s.raw.Close()
 		}
 		return nil, fmt.Errorf("%s: %w", net.JoinHostPort(uri.Host, fmt.Sprint(uri.Port)), err)
 	}
@@ -143,7 +143,7 @@ func (s *session) learn(size int64) {
 }
 
 // kill ends the connection without a word, and with it everything that waits for the server.
-func (s *session) kill() { s.raw.Close() }
+func (s *session) kill() { _ = s.raw.Close() }
 
 // bounded ends the connection when the server does not answer a question in time. The function it returns says that
 // it has.

@@ -507,12 +507,12 @@ func testOversize(t *testing.T, server private) {
 	for i := range 300 {
 		m := event(fmt.Sprint(i), fmt.Sprint(i%100), "/"+q.name)
 		class := relay.ClassPublished
-		switch {
-		case i == 150 || i == 160:
+		switch i {
+		case 150, 160:
 			m.Payload, class = make([]byte, serverLimit+1), relay.ClassPermanent
-		case i == 250 || i == 260:
+		case 250, 260:
 			class = relay.ClassSkipped
-		case i == 151:
+		case 151:
 			m.Payload = make([]byte, serverLimit)
 		}
 		if class == relay.ClassPublished {

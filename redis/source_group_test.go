@@ -357,7 +357,7 @@ func TestPausedStreamIsLeftToOthers(t *testing.T) {
 			pending := c.XPendingExt(testContext(t), &redis.XPendingExtArgs{Stream: stream, Group: "group", Start: ids[0], End: ids[0], Count: 1}).Val()
 			return len(pending) == 1 && pending[0].Idle > time.Hour
 		})
-		time.Sleep(2 * config.ClaimAfter) // the time is what others wait
+		time.Sleep(2 * config.ClaimAfter) //nolint:forbidigo // longer than others wait, who must not take what is held
 		config.Prefetch = 6
 		other := join(t, config)
 		got := offsets(fetch(t, other, 5))

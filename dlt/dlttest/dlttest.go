@@ -105,8 +105,14 @@ func (f *fixture) publish(batch []relay.Message) (ids []string) {
 
 func (f *fixture) open(topic string) dlt.Topic {
 	opened := f.Open(f.t, topic)
-	f.t.Cleanup(func() { opened.Close() })
+	f.t.Cleanup(func() { _ = opened.Close() }) // which tests may have closed
 	return opened
+}
+
+func (f *fixture) close(topic dlt.Topic) {
+	if err := topic.Close(); err != nil {
+		f.t.Error(err)
+	}
 }
 
 func scan(t testing.TB, ctx context.Context, topic dlt.Topic) (letters []dlt.Letter) {
@@ -188,7 +194,7 @@ func scanConsumesNothing(t *testing.T, f *fixture) {
 		}
 		f.wantOrder(letters, ids)
 	}
-	topic.Close()
+	f.close(topic)
 	f.wantOrder(f.wantLeft(f.Letter, ids), ids)
 }
 
@@ -268,9 +274,7 @@ func settledIsGone(t *testing.T, f *fixture) {
 	if err := topic.Settle(f.ctx, settled, by); err != nil {
 		t.Fatal(err)
 	}
-	if err := topic.Close(); err != nil {
-		t.Error(err)
-	}
+	f.close(topic)
 	var left []string
 	for i, id := range ids {
 		if i%2 == 1 {
@@ -304,7 +308,7 @@ func redriveSendsBack(t *testing.T, f *fixture) {
 	if err != nil || result != (dlt.Result{Redriven: 240}) {
 		t.Errorf("Run returned %+v and %v, want 240 redriven", result, err)
 	}
-	topic.Close()
+	f.close(topic)
 	f.wantLeft(f.Letter, ids[240:])
 	back := f.wantLeft(f.Origin, slices.Concat(ids, ids[:240]))
 	seen := make(map[string]int)
@@ -327,7 +331,7 @@ func redriveKeepsHeaders(t *testing.T, f *fixture) {
 	if _, err := (dlt.Redrive{Topic: topic, Sink: f.Sink, Action: by, KeepHeaders: true}).Run(f.ctx); err != nil {
 		t.Error(err)
 	}
-	topic.Close()
+	f.close(topic)
 	if back := f.wantLeft(f.Origin, ids); back[0].Failure() != "no such account" {
 		t.Errorf("headers %+v, want those of the failure among them", back[0].Message.Headers)
 	}
@@ -365,13 +369,13 @@ func redriveAgainAfterACrash(t *testing.T, f *fixture) {
 	if _, err := (dlt.Redrive{Topic: unsettled{topic}, Sink: f.Sink, Action: by}).Run(f.ctx); !errors.Is(err, errCrash) {
 		t.Errorf("Run returned %v, want the error of Settle", err)
 	}
-	topic.Close()
+	f.close(topic)
 	f.wantLeft(f.Letter, ids)
 	topic = f.open(f.Letter)
 	if result, err := (dlt.Redrive{Topic: topic, Sink: f.Sink, Action: by}).Run(f.ctx); err != nil || result.Redriven != len(ids) {
 		t.Errorf("Run returned %+v and %v, want %d redriven", result, err, len(ids))
 	}
-	topic.Close()
+	f.close(topic)
 	f.wantLeft(f.Letter, nil)
 	var back []string
 	opened := f.open(f.Origin)

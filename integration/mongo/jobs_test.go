@@ -439,7 +439,7 @@ func TestASetIsMadeAnewWhenItsSnapshotIsLost(t *testing.T) {
 		t.Errorf("created %+v, %v", job, err)
 	}
 	inserts := 0
-	for _, command := range s.commands.take() {
+	for _, command := range s.take() {
 		if name(t, command) == "insert outbox_job_events" {
 			inserts++
 		}
@@ -460,7 +460,7 @@ func TestAPartOfAJobIsOneTransaction(t *testing.T) {
 	if next, err := s.store.StepJobs(t.Context()); err != nil || next >= 0 {
 		t.Fatalf("due in %v, %v", next, err)
 	}
-	s.commands.sent = slices.DeleteFunc(s.commands.sent, func(command bson.Raw) bool { // what looked for jobs
+	s.sent = slices.DeleteFunc(s.sent, func(command bson.Raw) bool { // what looked for jobs
 		_, inTransaction := command.Lookup("autocommit").BooleanOK()
 		return !inTransaction
 	})

@@ -3,6 +3,7 @@ package mongo
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"slices"
 	"strings"
@@ -206,9 +207,7 @@ func TestDocumentsThatCannotBeReadBecomeMalformedAlone(t *testing.T) {
 	} {
 		doc := lesson(t)
 		doc["dedupKey"] = want
-		for field, value := range change {
-			doc[field] = value
-		}
+		maps.Copy(doc, change)
 		m.insert(doc)
 	}
 	events := m.read()

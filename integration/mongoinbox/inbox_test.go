@@ -187,9 +187,9 @@ func TestOfDeliveriesAtTheSameTimeOneIsApplied(t *testing.T) {
 	const deliveries = 20
 	for name, test := range map[string]struct {
 		rounds  int
-		deliver func(*stage, context.Context, *mongo.Inbox, string) (inbox.Result, error)
+		deliver func(context.Context, *stage, *mongo.Inbox, string) (inbox.Result, error)
 	}{
-		"Process": {200, func(s *stage, ctx context.Context, in *mongo.Inbox, id string) (inbox.Result, error) {
+		"Process": {200, func(ctx context.Context, s *stage, in *mongo.Inbox, id string) (inbox.Result, error) {
 			return in.Process(ctx, message(id), s.write(id))
 		}},
 		"Apply": {50, applyInWithTransaction},
@@ -202,7 +202,7 @@ func TestOfDeliveriesAtTheSameTimeOneIsApplied(t *testing.T) {
 				id := fmt.Sprint("m", round)
 				counts := map[inbox.Outcome]int{}
 				for _, result := range atOnce(deliveries, func() inbox.Result {
-					result, err := test.deliver(s, t.Context(), in, id)
+					result, err := test.deliver(t.Context(), s, in, id)
 					return inbox.Result{Outcome: result.Outcome, Err: err}
 				}) {
 					if result.Err != nil {
@@ -223,7 +223,7 @@ func TestOfDeliveriesAtTheSameTimeOneIsApplied(t *testing.T) {
 }
 
 // applyInWithTransaction is what a caller does that begins its own transactions.
-func applyInWithTransaction(s *stage, ctx context.Context, in *mongo.Inbox, id string) (result inbox.Result, err error) {
+func applyInWithTransaction(ctx context.Context, s *stage, in *mongo.Inbox, id string) (result inbox.Result, err error) {
 	err = s.client.UseSession(ctx, func(ctx context.Context) error {
 		_, err := driver.SessionFromContext(ctx).WithTransaction(ctx, func(ctx context.Context) (any, error) {
 			var err error
