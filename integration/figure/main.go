@@ -152,8 +152,15 @@ func report(o options, results []result) error {
 	table := tabwriter.NewWriter(os.Stdout, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(table, "\tseconds\tevents/s\tratio\tpeak RSS\tmessages\t")
 	for _, r := range results {
-		fmt.Fprintf(table, "%s\t%.1f\t%.0f\t%.2f\t%d MiB\t%d\t\n", r.name, r.took.Seconds(),
-			float64(o.events)/r.took.Seconds(), results[0].took.Seconds()/r.took.Seconds(), r.peak>>20, r.count)
+		fmt.Fprintf(table, "%s\t%.1f\t%.0f\t%.2f\t%s\t%d\t\n", r.name, r.took.Seconds(),
+			float64(o.events)/r.took.Seconds(), results[0].took.Seconds()/r.took.Seconds(), memory(r.peak), r.count)
 	}
 	return table.Flush()
+}
+
+func memory(peak int) string {
+	if peak == 0 {
+		return "not measured"
+	}
+	return fmt.Sprintf("%d MiB", peak>>20)
 }
