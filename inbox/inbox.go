@@ -62,7 +62,8 @@ type Config struct {
 	Window time.Duration
 
 	// Filter stands in front of the receipts for Process and ProcessBatch; default none. Duplicates that it finds are read and not
-	// counted at their receipts. It pays when messages are replayed in masses.
+	// counted at their receipts, so transactions must not read what others have not committed, as none does by default. It pays
+	// when messages are replayed in masses.
 	Filter Filter
 }
 
