@@ -5,6 +5,8 @@ import (
 	"database/sql"
 	"database/sql/driver"
 	"errors"
+	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -117,4 +119,40 @@ func TestBusinessKeysOfDifferentPartsDiffer(t *testing.T) {
 			t.Errorf("%q make the key %q, want an error", parts, key)
 		}
 	}
+}
+
+// TestDocsShowTheReceiptTable of each database, for those who create it without the command.
+func TestDocsShowTheReceiptTable(t *testing.T) {
+	docs, err := os.ReadFile("../docs/consumers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown := bare(string(docs))
+	for _, dialect := range []postrider.Dialect{postrider.PostgreSQL, postrider.MySQL, postrider.SQLite} {
+		tables, err := inbox.NewTables(dialect, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		found := 0
+		for statement := range strings.SplitSeq(bare(tables.InitSQL()), ";") {
+			statement = strings.TrimSpace(statement)
+			if !strings.HasPrefix(statement, "CREATE") || !strings.Contains(statement, "inbox_receipts") {
+				continue
+			}
+			found++
+			if !strings.Contains(shown, statement) {
+				t.Errorf("%v: docs/consumers.md does not have\n%s", dialect, statement)
+			}
+		}
+		if found == 0 {
+			t.Errorf("%v: no statement creates the table", dialect)
+		}
+	}
+}
+
+var beside = regexp.MustCompile(`--.*|["` + "`" + `]|IF NOT EXISTS`)
+
+// bare is SQL without comments, quotes and the conditions of CREATE, in single spaces.
+func bare(sql string) string {
+	return strings.Join(strings.Fields(beside.ReplaceAllString(sql, "")), " ")
 }
