@@ -4,7 +4,6 @@ package mongoinbox
 import (
 	"context"
 	"crypto/rand"
-	"os"
 	"slices"
 	"sync"
 	"testing"
@@ -15,6 +14,7 @@ import (
 	"go.mongodb.org/mongo-driver/v2/mongo/options"
 
 	"github.com/postrider/postrider/inbox"
+	"github.com/postrider/postrider/internal/servers"
 	"github.com/postrider/postrider/mongo"
 )
 
@@ -56,10 +56,11 @@ func newStage(t *testing.T) *stage {
 
 func connect(t *testing.T, variable string, opts ...*options.ClientOptions) *driver.Client {
 	t.Helper()
-	address := os.Getenv(variable)
-	if address == "" {
-		t.Fatalf("%s is not set: scripts/services starts the servers", variable)
-	}
+	return connectTo(t, servers.Address(t, variable), opts...)
+}
+
+func connectTo(t *testing.T, address string, opts ...*options.ClientOptions) *driver.Client {
+	t.Helper()
 	client, err := driver.Connect(append([]*options.ClientOptions{options.Client().ApplyURI(address)}, opts...)...)
 	if err != nil {
 		t.Fatal(err)
