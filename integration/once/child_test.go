@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"encoding/json"
+	"errors"
 	"log"
 	"log/slog"
 	"os"
@@ -17,6 +18,7 @@ import (
 
 	"github.com/postrider/postrider"
 	"github.com/postrider/postrider/consumer"
+	"github.com/postrider/postrider/consumer/parking"
 	"github.com/postrider/postrider/inbox"
 	"github.com/postrider/postrider/kafka"
 	"github.com/postrider/postrider/rabbitmq"
@@ -31,6 +33,7 @@ type orders struct {
 	Address     string
 	Topic       string
 	Instance    string // of the group at Kafka
+	Parks       bool   // key poisoned fails, and is parked, until it is cured
 
 	Point point
 	Hit   int64 // the process dies when it is at the point for so many times
@@ -74,10 +77,17 @@ func consume(text string) {
 	in, err := inbox.New(inbox.Config{Dialect: k.Dialect, Consumer: "once"})
 	must(err)
 	source, sink := k.open()
-	c, err := consumer.New(consumer.Config{
+	config := consumer.Config{
 		Name: "once", Source: acknowledging{source, k}, Sink: sink, Handler: k.handler(in.Handler(db, k.effect)), Workers: 3, Batch: 10,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
-	})
+	}
+	if k.Parks {
+		config.Parking, err = parking.New(db, parking.Config{Dialect: k.Dialect})
+		must(err)
+		config.ParkingPoll, config.ParkingLease = 20*time.Millisecond, 3*time.Second
+		config.Policy = consumer.Policy{Retry: consumer.RetryPark, Schedule: relay.RetryPolicy{Schedule: []time.Duration{50 * time.Millisecond}}}
+	}
+	c, err := consumer.New(config)
 	must(err)
 	must(c.Run(ctx))
 	must(source.Close())
@@ -126,12 +136,31 @@ func (k *killer) effect(ctx context.Context, tx *sql.Tx, fresh []inbox.Message) 
 		insert = "INSERT INTO effects (event_id, event_key) VALUES (?, ?)"
 	}
 	for _, m := range fresh {
+		if k.Parks && m.AggregateID() == poisoned {
+			if err := isCured(ctx, tx); err != nil {
+				return err
+			}
+		}
 		if _, err := tx.ExecContext(ctx, insert, m.EventID(), m.AggregateID()); err != nil {
 			return err
 		}
 		k.at(inEffect)
 	}
 	k.at(beforeCommit)
+	return nil
+}
+
+// poisoned is the key whose messages fail until they are cured.
+const poisoned = "key-0"
+
+func isCured(ctx context.Context, tx *sql.Tx) error {
+	var cures int
+	if err := tx.QueryRowContext(ctx, "SELECT count(*) FROM cures").Scan(&cures); err != nil {
+		return err
+	}
+	if cures == 0 {
+		return errors.New("poison")
+	}
 	return nil
 }
 
