@@ -40,11 +40,12 @@ func (t table) row(cells ...string) {
 
 func (t table) flush() error { return t.w.Flush() }
 
-// plain writes control characters as escapes, so that what is in an event cannot steer a terminal.
+// plain writes control characters as escapes, so that what is in an event cannot steer a terminal, or turn the text around it
+// to the other direction.
 func plain(text string) string {
 	var b strings.Builder
 	for _, r := range text {
-		if unicode.IsControl(r) {
+		if unicode.In(r, unicode.Cc, unicode.Bidi_Control, unicode.Zl, unicode.Zp) {
 			fmt.Fprintf(&b, "\\u%04x", r)
 		} else {
 			b.WriteRune(r)
