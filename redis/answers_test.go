@@ -13,6 +13,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/postrider/postrider/internal/await"
+	"github.com/postrider/postrider/internal/servers"
 	"github.com/postrider/postrider/operator"
 	"github.com/postrider/postrider/relay"
 )
@@ -72,7 +73,9 @@ func TestTroubles(t *testing.T) {
 		for _, kind := range kinds {
 			t.Run(kind+" "+name, func(t *testing.T) {
 				t.Parallel()
-				trouble.run(t, launch(t, kind, "REDIS_OPTIONS="+trouble.options))
+				port := servers.FreePort(t) // the next one is for nodes among themselves: their default is one of those of outgoing connections
+				options := fmt.Sprintf("REDIS_OPTIONS=%s --cluster-port %d", trouble.options, port+1)
+				trouble.run(t, server{servers.LaunchAt(t, port, kind, options)})
 			})
 		}
 	}
