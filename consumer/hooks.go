@@ -25,7 +25,8 @@ type Hooks struct {
 	// Refused is called each time that the sink refuses a message for a retry or dead-letter topic for good. It stays in hand,
 	// blocks its key only, and is tried again.
 	Refused func(m inbox.Message, topic string, err error)
-	// Rejoined is called when the last parked message of a key was applied.
+	// Rejoined is called when the last parked message of a key was applied. key is what they were parked by: topic, NUL and key, or NUL first for a
+	// message without a key.
 	Rejoined func(key string)
 	// LoopFailed is called when a loop of the consumer meets an error: fetch, handle, write, park.
 	LoopFailed func(loop string, err error)

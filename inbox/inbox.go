@@ -15,7 +15,7 @@
 //     what the effect does after it would be committed without.
 //   - Acknowledge the message after Process has returned without an error, or after the transaction around Apply
 //     has committed; never before.
-//   - Keep receipts for longer than a message can be delivered again: Config.Window, and Run or Clean.
+//   - Keep receipts for longer than a message can be delivered again: Config.Window, and RunCleaner or Clean.
 //
 // # Which call
 //
